@@ -41,7 +41,7 @@ class Proposal(Struct, kw_only=True):
     `title` is for a person to judge ("Edit src/app.py"); `content` is what is to be judged, a diff first.
     `key` is what "always" is remembered under, together with the tool's name; `scope` says it in words
     ("`pytest -q`"); an empty key cannot be remembered. `outside` marks a path outside the session's roots: asked
-    every time, never remembered. `state` is the tool's own, from one step to the next.
+    every time, never remembered; `sensitive` a file (`.env`, a key) that no mode but `auto` lets pass unasked. `state` is the tool's own, from one step to the next.
     """
 
     title: str
@@ -53,6 +53,7 @@ class Proposal(Struct, kw_only=True):
     locations: list[Location] = field(default_factory=list)
     content: list[ToolContent] = field(default_factory=list)
     outside: bool = False
+    sensitive: bool = False
     read_only: bool = False
     state: Any = None
 
