@@ -5,6 +5,8 @@
     ├── DecodeError         a value does not fit its type; says where
     ├── ConnectionClosed    the peer is gone, or we closed; nothing more can be asked
     ├── ToolError           a tool could not do it; the model reads the text
+    │   ├── FileMissing     there is no such file
+    │   └── EditorRefused   the editor said no, and did nothing
     ├── ModelError          a provider failed; says what kind, and whether another try may help
     ├── ScenarioError       a scenario file is wrong; says file, line and key
     ├── SettingsError       a settings file is wrong; says file, line and key
@@ -22,6 +24,8 @@ __all__ = [
     "AcpAgentError",
     "ConnectionClosed",
     "DecodeError",
+    "EditorRefused",
+    "FileMissing",
     "ModelError",
     "RequestError",
     "ScenarioError",
@@ -111,6 +115,14 @@ class ConnectionClosed(AcpAgentError):
 
 class ToolError(AcpAgentError):
     """A tool could not do what it was asked. The text is for the model and the user; no traceback is logged."""
+
+
+class FileMissing(ToolError):
+    """There is no such file: an error for a reader, a new file for a writer."""
+
+
+class EditorRefused(ToolError):
+    """The editor said no and did nothing, so the same may be tried another way."""
 
 
 class ModelError(AcpAgentError):

@@ -10,7 +10,7 @@ A call goes through three steps, so that a person can judge it before it acts:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, field
@@ -41,7 +41,8 @@ class Proposal(Struct, kw_only=True):
     `title` is for a person to judge ("Edit src/app.py"); `content` is what is to be judged, a diff first.
     `key` is what "always" is remembered under, together with the tool's name; `scope` says it in words
     ("`pytest -q`"); an empty key cannot be remembered. `outside` marks a path outside the session's roots: asked
-    every time, never remembered; `sensitive` a file (`.env`, a key) that no mode but `auto` lets pass unasked. `state` is the tool's own, from one step to the next.
+    every time, never remembered; `sensitive` a file (`.env`, a key) that no mode but `auto` lets pass unasked.
+    `state` is the tool's own, from one step to the next.
     """
 
     title: str
@@ -106,10 +107,10 @@ class Workspace(Protocol):
         """Whether the real path, symlinks resolved, lies in one of the roots, at this moment."""
 
     def is_secret(self, path: str) -> bool:
-        """Whether the file is one to be asked for even inside the roots (`.env`, keys)."""
+        """Whether the file is one to be asked for even inside the roots (`.env`, keys). May be called in a thread."""
 
     async def read_text(self, path: str, *, outside: bool = False) -> TextFile:
-        """The whole file. Raises `ToolError` for a missing, binary or too large one.
+        """The whole file. Raises `FileMissing`, or `ToolError` for a binary or too large one.
 
         `outside` says that the user allowed a path outside the roots; without it such a path is refused, also when
         it became one since it was judged.
@@ -120,6 +121,12 @@ class Workspace(Protocol):
 
     async def write_text(self, path: str, file: TextFile, *, outside: bool = False) -> None:
         """Write the whole file, atomically on disk, mode kept, missing folders made. Raises `ToolError`."""
+
+    async def delete_file(self, path: str, *, outside: bool = False) -> None:
+        """Delete a file, or a symlink itself. Raises `ToolError`; a folder is one."""
+
+    async def move_file(self, source: str, destination: str, *, outside: bool = False) -> None:
+        """Give a file another path, missing folders made. Raises `ToolError`, also when the destination exists."""
 
 
 class TerminalOutput(Struct, kw_only=True):
@@ -163,7 +170,7 @@ class Editor(Protocol):
     async def create_terminal(
         self, command: str, args: Sequence[str], *, cwd: str, env: Mapping[str, str], output_byte_limit: int
     ) -> Terminal:
-        """Raises `ToolError` when the editor refuses or does not answer in time."""
+        """Raises `EditorRefused`, or `ToolError` when it does not answer in time and may have started something."""
 
     async def ask_form(self, message: str, schema: Mapping[str, Any]) -> FormAnswer:
         """Show a form (elicitation); `schema` is of the protocol's flat kind. An unusable answer is a cancel."""
@@ -194,6 +201,12 @@ class ToolContext(Protocol):
 
     async def set_mode(self, mode_id: str) -> None:
         """Put the session into another mode. Raises `ToolError` for an unknown one."""
+
+    def on_finished(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Await `callback` once after the call's last update was shown, however it ended; also when cancelled.
+
+        For what the update still names: a terminal is released here. It is shielded and must end by itself.
+        """
 
 
 class Tool(ABC):
