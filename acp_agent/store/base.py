@@ -1,7 +1,7 @@
 """The seam of a session store: headers, and a journal of events a session.
 
-Writing is a plain call that never waits and never raises; `commit` waits until all that was said so far is kept. A store
-that loses its disk says so once (`trouble`) and goes on in memory.
+Writing is a plain call that never waits and never raises; `commit` waits until all that was said so far is
+kept. A store that loses its disk says so once (`trouble`) and goes on in memory.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SessionStore(ABC):
 
     @abstractmethod
     def read_journal(self, session_id: str) -> AsyncGenerator[Event, None]:
-        """All events kept so far, in order, without holding them all. A damaged entry is skipped and logged."""
+        """All that was appended before the call, in order, without holding it all. A damaged entry is skipped and logged."""
 
     @abstractmethod
     async def list_headers(self, *, cwd: str | None = None, cursor: str | None = None, limit: int = 100) -> SessionPage:
@@ -78,9 +78,11 @@ class SessionStore(ABC):
 
     def claim(self, session_id: str) -> None:
         """Take the session for this process. Raises `StoreError` naming the process that has it."""
+        return
 
     def release(self, session_id: str) -> None:
         """Give the session back. What was said of it is still kept."""
+        return
 
     async def aclose(self) -> None:
         """Keep what is not kept yet, and let go."""
