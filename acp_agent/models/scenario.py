@@ -202,7 +202,7 @@ def _parse_toml(text: str, file: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as problem:
         sentence, _, place = str(problem).partition(" (at ")
         known = re.match(r"line (\d+)", place)
-        line = int(known[1]) if known else text.count("\n") + 1
+        line = int(known[1]) if known else text.rstrip().count("\n") + 1
         raise ScenarioError(f"is not TOML: {sentence}", file=file, line=line) from None
 
 
