@@ -17,17 +17,18 @@ from acp_agent.mcp.redaction import Redactor
 from acp_agent.mcp.servers import McpServer
 from acp_agent.mcp.stdio import MESSAGE_LIMIT
 
-__all__ = ["Answers", "http_streams", "redacted_logs"]
+__all__ = ["Refusals", "http_streams", "redacted_logs"]
 
 _CONNECT_TIMEOUT = 10.0
 _DAY = 86_400.0  # a stream may be silent for long: each request has its own deadline
 _LOGGERS_WITH_ADDRESSES = ("httpx2", "mcp.client.streamable_http", "mcp.client.sse")
 
 
-class Answers:
+class Refusals:
     """Remembers how the server refused last; the SDK's error does not say it."""
 
-    refused: str = ""
+    def __init__(self) -> None:
+        self.last = ""
 
     async def note(self, response: httpx2.Response) -> None:
         if response.status_code < 400:
@@ -36,16 +37,19 @@ class Answers:
             phrase = HTTPStatus(response.status_code).phrase
         except ValueError:
             phrase = ""
-        self.refused = f"HTTP {response.status_code} {phrase}".strip()
+        self.last = f"HTTP {response.status_code} {phrase}".strip()
 
 
 @asynccontextmanager
-async def http_streams(server: McpServer, answers: Answers) -> AsyncIterator[Any]:
+async def http_streams(server: McpServer, refusals: Refusals) -> AsyncIterator[Any]:
     """Streams to the server at `server.url`, with its headers on each request."""
     url, auth = _without_credentials(server.url)
 
-    def client(**options: Any) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(event_hooks={"response": [answers.note]}, **options)
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        hooks = {"response": [refusals.note]}
+        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
 
     if server.transport == "sse":
         streams: AbstractAsyncContextManager[Any] = sse_client(

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Protocol
 
+from acp_agent.log import Logger
 from acp_agent.mcp.redaction import Redactor
 
-__all__ = ["Log", "ServerNoise"]
+__all__ = ["ServerNoise"]
 
 _LINE_LIMIT = 1_000
 _WINDOW = 10.0
 _LINES_PER_WINDOW = 100
-
-
-class Log(Protocol):
-    """The part of a bound logger that is used here."""
-
-    def info(self, event: str, **values: object) -> object: ...
-
-    def warning(self, event: str, **values: object) -> object: ...
 
 
 class ServerNoise:
@@ -29,7 +21,7 @@ class ServerNoise:
     The last lines are what explains why a server went away.
     """
 
-    def __init__(self, log: Log, redact: Redactor) -> None:
+    def __init__(self, log: Logger, redact: Redactor) -> None:
         self._log = log
         self._redact = redact
         self._rest = b""

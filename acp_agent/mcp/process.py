@@ -51,15 +51,16 @@ class ServerProcess:
             start_new_session=True,
         )
         self.pid = self._popen.pid
+        self._went_by_itself = False
         self._pipes = [pipe for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr) if pipe]
         self._stdin, self._stdout, self._stderr = (pipe.fileno() for pipe in self._pipes)
         for fd in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(fd, False)
 
     @property
-    def exit_status(self) -> int | None:
-        """As `subprocess` has it (a signal is negative); None while it runs, or when nobody has looked yet."""
-        return self._popen.returncode
+    def own_exit_status(self) -> int | None:
+        """How it ended by itself, as `subprocess` has it (a signal is negative); known after `end`, else None."""
+        return self._popen.returncode if self._went_by_itself else None
 
     async def read_stdout(self) -> bytes:
         """The next block, empty at EOF."""
@@ -83,7 +84,7 @@ class ServerProcess:
         """End the group and close the pipes; bounded to about two seconds, and not to be cancelled."""
         with anyio.CancelScope(shield=True):
             self._pipes[0].close()
-            await self._wait(self._has_exited, _EOF_GRACE)
+            self._went_by_itself = await self._wait(self._has_exited, _EOF_GRACE)
             # The leader, dead or not, is not reaped before its group was told: its id cannot mean another group yet.
             self._signal_group(signal.SIGTERM)
             if not await self._wait(self._is_gone, _TERM_GRACE):

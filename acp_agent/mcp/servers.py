@@ -15,6 +15,7 @@ from acp_agent.errors import SettingsError
 
 __all__ = ["McpFailure", "McpServer", "McpState", "McpStatus", "server_problem", "servers_from_settings"]
 
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
 McpState: TypeAlias = Literal["connecting", "connected", "failed", "closed"]
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -30,7 +31,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    transport: Literal["stdio", "http", "sse"] = "stdio"
+    transport: Transport = "stdio"
     command: str = ""
     args: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ def _url_problem(server: McpServer) -> str | None:
 class _ServerTable(Struct, forbid_unknown_fields=True):
     """`[mcp.servers.NAME]` as it is written; which transport it is follows from `command` or `url`."""
 
-    transport: Literal["stdio", "http", "sse"] | None = None
+    transport: Transport | None = None
     command: str = ""
     args: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
@@ -131,11 +132,10 @@ def _server_from_table(name: str, written: object, file: str) -> McpServer:
         raise SettingsError(problem, file=file, key=f"{place}.{key}" if key else place) from None
     if bool(read.command) == bool(read.url):
         raise SettingsError("exactly one of `command` and `url` is needed", file=file, key=place)
-    transport = read.transport or ("http" if read.url else "stdio")
+    transport: Transport = read.transport or ("http" if read.url else "stdio")
     if (transport == "stdio") != bool(read.command):
-        raise SettingsError(
-            f"`{transport}` goes with `{'command' if transport == 'stdio' else 'url'}`", file=file, key=place
-        )
+        needed = "command" if transport == "stdio" else "url"
+        raise SettingsError(f"`{transport}` goes with `{needed}`", file=file, key=place)
     server = McpServer(
         name=name,
         transport=transport,
@@ -147,8 +147,8 @@ def _server_from_table(name: str, written: object, file: str) -> McpServer:
         start_timeout=read.start_timeout,
         call_timeout=read.call_timeout,
     )
-    if problem := server_problem(server):
-        raise SettingsError(problem, file=file, key=place)
+    if wrong := server_problem(server):
+        raise SettingsError(wrong, file=file, key=place)
     return server
 
 

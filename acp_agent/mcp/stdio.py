@@ -29,12 +29,13 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 
 @asynccontextmanager
 async def stdio_streams(
-    process: ServerProcess, noise: ServerNoise, on_end: Callable[[], None]
+    start: Callable[[], ServerProcess], noise: ServerNoise, on_end: Callable[[], None]
 ) -> AsyncIterator[Streams]:
-    """Carry messages to and from the process, and end it on the way out, however that comes.
+    """Start the process, carry messages to and from it, and end it on the way out, however that comes.
 
     `on_end` is called when the server has closed its stdout, sent too much, or no longer reads.
     """
+    process = start()
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_session = anyio.create_memory_object_stream[SessionMessage](_QUEUED_MESSAGES)
     try:

@@ -1,0 +1,74 @@
+"""Whatever the SDK raises, as one sentence for a person."""
+
+from __future__ import annotations
+
+import anyio
+import httpx2
+from mcp import MCPError
+from mcp.client.streamable_http import StreamableHTTPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from pydantic import ValidationError
+
+__all__ = ["SDK_ERRORS", "is_lost", "one_sentence", "was_refused"]
+
+# All that the SDK, and the libraries under it, may raise about a server that misbehaves: a wrong answer ends up in
+# every part of them, and none of it may end more than that one connection.
+SDK_ERRORS = (
+    MCPError,
+    StreamableHTTPError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    anyio.ClosedResourceError,
+    anyio.BrokenResourceError,
+    anyio.BusyResourceError,
+    anyio.EndOfStream,
+)
+
+_SESSION_LOST = "Session terminated"  # how the SDK reports an HTTP server that has forgotten us
+
+
+def first_error(error: BaseException) -> BaseException:
+    """The first thing that went wrong, out of however many exception groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def one_sentence(error: BaseException) -> str:
+    """What went wrong, without a class name or a traceback."""
+    match first_error(error):
+        case ValidationError():
+            return "It answered with something that is not MCP."
+        case httpx2.TimeoutException():
+            return "It did not answer in time."
+        case httpx2.TransportError() as problem:
+            return f"It cannot be reached: {problem}."
+        case MCPError(message=message):
+            return _sentence(message)
+        case OSError(strerror=str(problem), filename=filename) if filename:
+            return f"{problem}: {filename}."
+        case problem:
+            return _sentence(str(problem) or type(problem).__name__)
+
+
+def is_lost(error: MCPError) -> bool:
+    """Whether the connection is gone, so that only a new one can help."""
+    return error.code == CONNECTION_CLOSED or error.message == _SESSION_LOST
+
+
+def was_refused(error: BaseException) -> bool:
+    """Whether a server that is there answered with an error."""
+    problem = first_error(error)
+    return isinstance(problem, MCPError) and problem.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT)
+
+
+def _sentence(text: str) -> str:
+    line = text.strip().partition("\n")[0].strip()
+    return line if line.endswith((".", "!", "?")) else f"{line}."
