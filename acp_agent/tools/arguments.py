@@ -1,0 +1,45 @@
+"""Arguments of a call: a Struct is their schema, and what does not fit is said so that a model can mend it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from acp_agent.errors import ToolError
+
+__all__ = ["decode_arguments", "schema_of"]
+
+T = TypeVar("T")
+
+
+def decode_arguments(kind: type[T], arguments: dict[str, Any]) -> T:
+    """`arguments` as `kind`; numbers and booleans are taken from strings too, as some models write them."""
+    try:
+        return msgspec.convert(arguments, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"The arguments do not fit: {error}.") from error
+
+
+def schema_of(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema of `kind`, an object with everything in place: no `$ref`, which some providers refuse."""
+    (schema,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    inlined: dict[str, Any] = _inline(schema, components, ())
+    inlined.pop("title", None)
+    inlined.pop("description", None)
+    return {"type": "object", "properties": {}} | inlined
+
+
+def _inline(schema: Any, components: dict[str, Any], within: tuple[str, ...]) -> Any:
+    if isinstance(schema, list):
+        return [_inline(item, components, within) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" not in schema:
+        return {key: _inline(value, components, within) for key, value in schema.items()}
+    name = schema["$ref"].rpartition("/")[2]
+    if name in within:
+        raise TypeError(f"{name} contains itself, which a schema without $ref cannot say")
+    beside = {key: value for key, value in schema.items() if key != "$ref"}
+    inlined: dict[str, Any] = _inline(components[name], components, (*within, name))
+    return inlined | beside

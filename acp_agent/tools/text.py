@@ -1,0 +1,71 @@
+"""Text for people and models: cut to size, fenced, free of what a terminal would do with it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["DISPLAY_LIMIT", "MODEL_LIMIT", "code_span", "cut_text", "fenced", "join_ends", "plain_output", "visible"]
+
+DISPLAY_LIMIT = 56 * 1024  # bytes shown of one output: with JSON's escapes and the frame, the line stays under 64 KiB
+MODEL_LIMIT = 32 * 1024  # bytes a model is told of one output
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def cut_text(text: str, limit: int) -> str:
+    """`text` in about `limit` bytes of UTF-8: its head and tail, and between them how much is left out."""
+    if len(text) * 4 <= limit or len(text.encode(errors="replace")) <= limit:
+        return text
+    middle = len(text) // 2
+    return join_ends(text[:middle], text[middle:], limit)
+
+
+def join_ends(head: str, tail: str, limit: int, *, missing: int = 0) -> str:
+    """The two ends of a text of which `missing` bytes are lost already, cut between characters to about `limit`."""
+    front, back = head.encode(errors="replace"), tail.encode(errors="replace")
+    half = limit // 2
+    kept_front = front[:half].decode(errors="ignore")
+    kept_back = back[max(len(back) - half, 0) :].decode(errors="ignore")
+    left_out = missing + len(front) + len(back) - len(kept_front.encode()) - len(kept_back.encode())
+    if not left_out:
+        return head + tail
+    return f"{kept_front}\n[… {left_out:,} bytes left out …]\n{kept_back}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """`text` as a Markdown code block, with a fence that nothing in it closes."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+
+
+def code_span(text: str) -> str:
+    """`text` as inline Markdown code."""
+    if "`" not in text:
+        return f"`{text}`"
+    longest = max(len(run) for run in re.findall(r"`+", text))
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}"
+
+
+def visible(text: str, limit: int = 120) -> str:
+    """`text` on one line for a title: what would hide or reorder it is spelled out, its end cut."""
+    shown = "".join(_spelled(character) for character in text[: limit + 1])
+    return shown if len(text) <= limit else f"{shown[:limit]}…"
+
+
+def _spelled(character: str) -> str:
+    if character == "\n":
+        return "⏎"
+    if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Cs"):
+        return f"\\u{{{ord(character):x}}}"
+    return character
+
+
+def plain_output(text: str) -> str:
+    """What a program printed, as plain text: no colours, no overwritten lines, `\\n` line ends."""
+    text = _ESCAPE.sub("", text).replace("\r\n", "\n")
+    return _CONTROL.sub("", _OVERWRITTEN.sub("", text))
