@@ -66,7 +66,7 @@ class SessionStore(ABC):
 
     @abstractmethod
     def read_journal(self, session_id: str) -> AsyncGenerator[Event, None]:
-        """All that was appended before the call, in order, without holding it all. A damaged entry is skipped and logged."""
+        """What was appended before the call, in order, not all held at once. A damaged entry is skipped and logged."""
 
     @abstractmethod
     async def list_headers(self, *, cwd: str | None = None, cursor: str | None = None, limit: int = 100) -> SessionPage:

@@ -7,6 +7,7 @@ the last commits with it. FULL would keep those too, for an fsync before the ans
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
@@ -84,6 +85,7 @@ class Database:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        connection.text_factory = _text
 
     def write(self, writes: list[Write]) -> None:
         """All of `writes`, in order, in one transaction."""
@@ -125,8 +127,8 @@ class Database:
         return None if row is None else HeaderRow(PageKey(row[0], session_id), row[1], row[2])
 
     def headers(self, cwd: str | None, after: PageKey | None) -> Iterator[HeaderRow]:
-        """Headers in the order of the list, from behind `after`; as many as are asked for."""
-        query = "SELECT updated_at, session_id, cwd, header FROM sessions WHERE true"
+        """Headers in the order of the list, from behind `after`; as many as are asked for, without the damaged ones."""
+        query = "SELECT session_id FROM sessions WHERE true"  # answered from an index alone
         values: list[str] = []
         if cwd is not None:
             query += " AND cwd = ?"
@@ -135,8 +137,11 @@ class Database:
             query += " AND updated_at <= ? AND (updated_at < ? OR session_id > ?)"
             values += [after.updated_at, after.updated_at, after.session_id]
         query += " ORDER BY updated_at DESC, session_id"
-        for updated_at, session_id, place, header in self._connection.execute(query, values):
-            yield HeaderRow(PageKey(updated_at, session_id), place, header)
+        for (session_id,) in self._connection.execute(query, values):
+            with suppress(sqlite3.DatabaseError):
+                row = self.header(session_id)
+                if row is not None:
+                    yield row
 
     def last_seq(self) -> int:
         """The number of the youngest event of all."""
@@ -200,6 +205,7 @@ def open_read_only(path: Path, busy_timeout: float) -> Database:
     uri = f"{path.absolute().as_uri()}?{option}"
     connection = sqlite3.connect(uri, timeout=busy_timeout, isolation_level=None, uri=True)
     try:
+        connection.execute("PRAGMA writable_schema=ON")  # reads a file that was cut short as far as it goes
         refuse_newer(recorded(connection))
         connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone()
     except BaseException:
@@ -223,7 +229,10 @@ def is_busy(error: sqlite3.Error | OSError) -> bool:
 
 def make_private_directory(path: Path) -> None:
     """Make it for its owner alone. One that is there already is somebody's choice, and stays as it is."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
 
 
 def _make_private_file(path: Path) -> None:
@@ -232,9 +241,15 @@ def _make_private_file(path: Path) -> None:
         # only ever a new file: closing a descriptor of one in use would drop SQLite's locks on it
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        if path.stat().st_mode & 0o077:
-            with suppress(PermissionError):
-                path.chmod(0o600)
+        mode = path.stat().st_mode & 0o777
+        if mode & 0o077:
+            with suppress(OSError):
+                path.chmod(mode & 0o700)
+
+
+def _text(value: bytes) -> str:
+    """A damaged text is still one."""
+    return value.decode(errors="replace")
 
 
 def _use_wal(connection: sqlite3.Connection, deadline: float) -> None:

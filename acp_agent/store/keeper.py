@@ -91,7 +91,7 @@ class Keeper:
         rows: list[HeaderRow] = []
         try:
             if self._disk is not None:
-                rows = list(islice(self._not_in_memory(self._disk.headers(cwd, after)), limit))
+                rows.extend(islice(self._not_in_memory(self._disk.headers(cwd, after)), limit))
         except sqlite3.Error as error:
             self._unreadable(error)
         if self._memory is not None:

@@ -38,6 +38,13 @@ decode_event = msgspec.json.Decoder(Event).decode
 decode_header = msgspec.json.Decoder(SessionHeader).decode
 
 
+class _Damage(msgspec.Struct):
+    """What a reading of a journal had to leave out."""
+
+    entries: int = 0
+    problem: str = ""
+
+
 class SqliteStore(SessionStore):
     """Sessions in `directory`, which is made at first use: `sessions.db`, and `sessions.lock` for claims.
 
@@ -92,12 +99,20 @@ class SqliteStore(SessionStore):
         return self._read(parts)
 
     async def _read(self, parts: Question[list[Stretch]]) -> AsyncGenerator[Event, None]:
+        damage = _Damage()
         for stretch in await parts.answer():
             while rows := await self._writer.ask(partial(self._keeper.read, stretch)).answer():
                 for row in rows:
-                    event = _decoded_event(row, stretch.session_id)
+                    event = _decoded_event(row, damage)
                     if event is not None:
                         yield event
+            if damage.entries:
+                self._report_damage(stretch.session_id, damage)
+
+    def _report_damage(self, session_id: str, damage: _Damage) -> None:
+        logger.warning("session_journal_damaged", session_id=session_id, entries=damage.entries, problem=damage.problem)
+        if self.trouble is None:
+            self._report(f"A part of session {session_id} in {self.path} is damaged and was left out.")
 
     async def list_headers(self, *, cwd: str | None = None, cursor: str | None = None, limit: int = 100) -> SessionPage:
         after = None if cursor is None else decode_cursor(cursor)
@@ -141,21 +156,21 @@ def _nothing() -> None:
     return
 
 
-def _decoded_event(row: Row, session_id: str) -> Event | None:
-    """The event, or None for one that is damaged, or of a kind that a later version knows."""
-    problem = "the disk does not give it back"
-    if row.payload is not None:
-        try:
+def _decoded_event(row: Row, damage: _Damage) -> Event | None:
+    """The event, or None for one that is damaged, or of a kind that only a later version knows."""
+    try:
+        if row.payload is not None:
             return decode_event(row.payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            problem = str(error)
-    logger.warning("event_damaged", session_id=session_id, seq=row.seq, problem=problem)
+        damage.problem = "the disk does not give it back"
+    except (msgspec.DecodeError, TypeError, UnicodeDecodeError, RecursionError) as error:
+        damage.problem = str(error)
+    damage.entries += 1
     return None
 
 
 def _decoded_header(row: HeaderRow) -> SessionHeader | None:
     try:
         return decode_header(row.header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, TypeError, UnicodeDecodeError) as error:
         logger.warning("session_header_damaged", session_id=row.key.session_id, problem=str(error))
         return None
