@@ -12,7 +12,15 @@ from msgspec import Struct, field
 
 from acp_agent.content import ContentBlock, TextContent
 
-__all__ = ["AssistantMessage", "HistoryMessage", "ToolResult", "ToolUse", "UserMessage", "make_whole"]
+__all__ = [
+    "AssistantMessage",
+    "HistoryMessage",
+    "ToolResult",
+    "ToolUse",
+    "UserMessage",
+    "make_whole",
+    "missing_results",
+]
 
 INTERRUPTED = "Interrupted by the user before it finished."
 
@@ -75,8 +83,23 @@ def make_whole(messages: list[HistoryMessage]) -> list[HistoryMessage]:
             continue  # placed behind its use below, or dropped when it has none
         whole.append(message)
         if isinstance(message, AssistantMessage):
-            whole.extend(
-                results.get(use.call_id) or ToolResult(use.call_id, use.name, [TextContent(INTERRUPTED)], failed=True)
-                for use in message.tool_uses
-            )
+            whole.extend(results.get(use.call_id) or _interrupted(use) for use in message.tool_uses)
     return whole
+
+
+def missing_results(messages: list[HistoryMessage]) -> list[ToolResult]:
+    """What the last reply of a turn that was cut still lacks: a result for each of its uses that has none."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        match message:
+            case ToolResult(call_id=call_id):
+                answered.add(call_id)
+            case AssistantMessage(tool_uses=uses):
+                return [_interrupted(use) for use in uses if use.call_id not in answered]
+            case UserMessage():
+                break
+    return []
+
+
+def _interrupted(use: ToolUse) -> ToolResult:
+    return ToolResult(use.call_id, use.name, [TextContent(INTERRUPTED)], failed=True)

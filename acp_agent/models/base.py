@@ -91,6 +91,10 @@ class Model(ABC):
         cancel scope or a task group.
         """
 
+    def forget(self, session_id: str) -> None:
+        """A session was closed here: let go of what was kept for it."""
+        return
+
     async def aclose(self) -> None:
         """Give back what is shared by all requests. Called once, at the end."""
         return

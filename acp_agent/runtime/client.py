@@ -61,9 +61,16 @@ class ClientPort(Protocol):
     """The editor. `show` is a plain call; the rest are round trips that raise `RequestError` or `ConnectionClosed`."""
 
     abilities: ClientAbilities
-    full: bool  # more is waiting to be read than should be: whoever produces waits for room before going on
 
-    def show(self, session_id: str, event: Event) -> None: ...
+    @property
+    def full(self) -> bool:
+        """More is waiting to be read than should be: whoever produces waits for room before going on."""
+
+    def show(self, session_id: str, event: Event) -> None:
+        """Tell an event that happened now. What the client knows itself (its own prompt) is not told again."""
+
+    def replay(self, session_id: str, event: Event) -> None:
+        """Tell an event of the past to a client that has none of it."""
 
     def show_chunk(self, session_id: str, role: Literal["agent", "thought"], message_id: str, text: str) -> None: ...
 

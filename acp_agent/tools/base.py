@@ -164,8 +164,11 @@ class FormAnswer(Struct, frozen=True):
 class Editor(Protocol):
     """What a tool may ask of the editor. Ask only what `can_*` says it can."""
 
-    can_run_terminals: bool
-    can_show_forms: bool
+    @property
+    def can_run_terminals(self) -> bool: ...
+
+    @property
+    def can_show_forms(self) -> bool: ...
 
     async def create_terminal(
         self, command: str, args: Sequence[str], *, cwd: str, env: Mapping[str, str], output_byte_limit: int
@@ -179,12 +182,23 @@ class Editor(Protocol):
 class ToolContext(Protocol):
     """One running call, as its tool sees it."""
 
-    session_id: str
-    tool_call_id: str
-    cwd: str
-    roots: Sequence[str]
-    workspace: Workspace
-    editor: Editor
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def tool_call_id(self) -> str: ...
+
+    @property
+    def cwd(self) -> str: ...
+
+    @property
+    def roots(self) -> Sequence[str]: ...
+
+    @property
+    def workspace(self) -> Workspace: ...
+
+    @property
+    def editor(self) -> Editor: ...
 
     @property
     def cancelled(self) -> bool:

@@ -1,0 +1,59 @@
+"""What an agent is made of, as the runtime sees it. `agent.Agent` builds one; nothing here runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct, field
+
+from acp_agent.content import StopReason
+from acp_agent.events import Command
+from acp_agent.models.base import Model
+from acp_agent.runtime.permissions import PermissionPolicy
+from acp_agent.tools.base import Tool, Toolset
+
+if TYPE_CHECKING:
+    from acp_agent.runtime.turn import Turn
+
+__all__ = ["AgentDefinition", "CommandHandler", "PromptHandler", "SessionCommand"]
+
+PromptHandler: TypeAlias = "Callable[[Turn], Awaitable[StopReason | None]]"
+CommandHandler: TypeAlias = "Callable[[Turn, str], Awaitable[StopReason | None]]"
+
+
+class SessionCommand(Struct, frozen=True):
+    """A slash command and what runs it: the handler gets the turn and what followed the name."""
+
+    command: Command
+    handler: CommandHandler
+
+
+class AgentDefinition(Struct, kw_only=True):
+    """Everything that is fixed before the first byte is read. Times are in seconds."""
+
+    name: str
+    version: str
+    title: str | None = None
+    handler: PromptHandler
+    tools: list[Tool] = field(default_factory=list)
+    toolsets: list[Toolset] = field(default_factory=list)
+    commands: dict[str, SessionCommand] = field(default_factory=dict)
+    models: dict[str, Model] = field(default_factory=dict)
+    policy: PermissionPolicy = field(default_factory=PermissionPolicy)
+    mode: str = "ask"
+    accepts: frozenset[str] = frozenset({"image", "resource"})
+    can_mcp: bool = True
+    system_prompt: Callable[..., str] | None = None
+    max_steps: int = 100
+    max_waiting_prompts: int = 8
+    cancel_grace: float = 3.0
+    permission_timeout: float | None = None
+    mcp_servers: Sequence[Any] = ()
+    mcp_wait: float = 10.0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether there is anything that a session mode could decide about."""
+        return bool(self.tools or self.toolsets or self.models)

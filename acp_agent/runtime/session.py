@@ -1,0 +1,300 @@
+"""One conversation: what is known of it, and the one way anything of it is said.
+
+The rule it owns: what is emitted goes to the journal and to the client in the same order, by plain calls. While the
+session is being loaded again, what happens meanwhile is held back and said after the load's answer (`hold`, `release`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+import anyio
+from msgspec import UNSET, Struct
+
+from acp_agent.content import ContentItem, TerminalItem, TextContent, clean_text
+from acp_agent.events import (
+    Command,
+    CommandsChanged,
+    Event,
+    HistoryAdded,
+    MessageChunk,
+    ModeChanged,
+    NoticeRaised,
+    OptionsChanged,
+    SessionInfoChanged,
+    ToolCallChanged,
+    ToolCallProgress,
+    UsageChanged,
+)
+from acp_agent.history import HistoryMessage
+from acp_agent.runtime.client import ClientPort
+from acp_agent.runtime.definition import AgentDefinition
+from acp_agent.runtime.options import SessionOptions
+from acp_agent.runtime.permissions import PermissionMemory
+from acp_agent.runtime.timers import Timer, Timers
+from acp_agent.store.base import SessionHeader, SessionStore
+from acp_agent.tools.base import Tool, Toolset, Workspace
+
+__all__ = ["Service", "Session", "new_id", "now"]
+
+KEEP_TEXT_SECONDS = 0.3
+TITLE_LENGTH = 80
+
+
+def now() -> str:
+    """The time as the store and the wire write it: ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def new_id(kind: str) -> str:
+    """An id that is never given twice, in this process or another."""
+    return f"{kind}_{secrets.token_hex(12)}"
+
+
+class ServiceFailure(Protocol):
+    """A part of a service that cannot be used, and why, in one sentence."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+class Service(Protocol):
+    """What lives with a session beside its turns: its MCP servers."""
+
+    async def wait_ready(self, seconds: float) -> None: ...
+
+    def take_new_failures(self) -> Sequence[ServiceFailure]: ...
+
+    def instructions(self) -> str: ...
+
+    async def aclose(self) -> None: ...
+
+
+class _Message(Struct):
+    """A message that is being streamed; `unkept` is what the journal has not got yet."""
+
+    role: Literal["agent", "thought"]
+    message_id: str
+    unkept: list[str]
+
+
+class Session:
+    """A conversation with one client. Not a task: turns run in it, one at a time."""
+
+    def __init__(
+        self,
+        header: SessionHeader,
+        *,
+        definition: AgentDefinition,
+        port: ClientPort,
+        store: SessionStore,
+        timers: Timers,
+        workspace: Workspace,
+    ) -> None:
+        self.id = header.session_id
+        self.header = header
+        self.definition = definition
+        self.port = port
+        self.store = store
+        self.timers = timers
+        self.workspace = workspace
+        self.cwd = header.cwd
+        self.roots: Sequence[str] = (header.cwd, *header.roots)
+        self.history: list[HistoryMessage] = []
+        self.memory = PermissionMemory()
+        self.questions = anyio.Lock()
+        self.options = SessionOptions(definition, header)
+        self.toolsets: list[Toolset] = list(definition.toolsets)
+        self.services: list[Service] = []
+        self.notices: list[str] = []
+        self._message: _Message | None = None
+        self._keep_timer: Timer | None = None
+        self._held: list[Callable[[], None]] | None = None
+        self._released: anyio.Event | None = None
+
+    # what is said ---------------------------------------------------------------------------------------------------
+
+    def emit(self, event: Event) -> None:
+        """Journal and show one event. It ends the message that was being streamed, unless it is a piece of one."""
+        self.end_message()
+        if not isinstance(event, ToolCallProgress | NoticeRaised):
+            self.store.append(self.id, [self._as_kept(event)])
+        self.show(event)
+
+    def say(self, role: Literal["agent", "thought"], text: str) -> None:
+        """Show a piece of a message. Pieces in a row, of one role, are one message under one id."""
+        text = clean_text(text)
+        message = self._message
+        if message is None or message.role != role:
+            self.end_message()
+            message = self._message = _Message(role, new_id("msg"), [])
+        if not message.unkept:
+            self._keep_timer = self.timers.call_later(KEEP_TEXT_SECONDS, self._keep_text)
+        message.unkept.append(text)
+        if self._held is None:
+            self.port.show_chunk(self.id, role, message.message_id, text)
+        else:
+            message_id = message.message_id
+            self._held.append(lambda: self.port.show_chunk(self.id, role, message_id, text))
+
+    def end_message(self) -> None:
+        """The next piece begins a new message. The journal has the old one whole."""
+        if self._message is not None:
+            self._keep_text()
+            self._message = None
+
+    @property
+    def message_id(self) -> str:
+        """The id of the message being streamed, or an empty text."""
+        return self._message.message_id if self._message else ""
+
+    def _keep_text(self) -> None:
+        if self._keep_timer is not None:
+            self._keep_timer.cancel()
+            self._keep_timer = None
+        message = self._message
+        if message is not None and message.unkept:
+            text = TextContent("".join(message.unkept))
+            message.unkept.clear()
+            self.store.append(self.id, [MessageChunk(message.role, message.message_id, text)])
+
+    def _as_kept(self, event: Event) -> Event:
+        """A terminal's id means nothing later: the journal has its output as text, in the terminal's place."""
+        if not isinstance(event, ToolCallChanged) or event.content is UNSET:
+            return event
+        if not any(isinstance(item, TerminalItem) for item in event.content):
+            return event
+        output = event.raw_output.get("output", "") if isinstance(event.raw_output, dict) else event.raw_output
+        text = output if isinstance(output, str) else ""
+        content = [ContentItem(TextContent(text)) if isinstance(item, TerminalItem) else item for item in event.content]
+        return _replace(event, content=content)
+
+    def show(self, event: Event) -> None:
+        """Show without journalling."""
+        if self._held is None:
+            self.port.show(self.id, event)
+        else:
+            self._held.append(lambda: self.port.show(self.id, event))
+
+    def after_held(self, function: Callable[[], None]) -> None:
+        """Call `function` behind all that was said so far: at once, or after what is held back."""
+        if self._held is None:
+            function()
+        else:
+            self._held.append(function)
+
+    # being loaded while it lives --------------------------------------------------------------------------------------
+
+    @property
+    def is_held(self) -> bool:
+        return self._held is not None
+
+    def hold(self) -> None:
+        """From here on, keep back what is said: its history is being replayed."""
+        if self._held is None:
+            self._keep_text()
+            self._held = []
+            self._released = anyio.Event()
+
+    def release(self) -> None:
+        """Say what was kept back, and go on live."""
+        held, self._held = self._held, None
+        for function in held or ():
+            function()
+        if self._released is not None:
+            self._released.set()
+
+    async def wait_released(self) -> None:
+        """Nothing may be asked of the client about a call that it has not been shown yet."""
+        if self._held is not None and self._released is not None:
+            await self._released.wait()
+
+    # what is known --------------------------------------------------------------------------------------------------
+
+    @property
+    def mode(self) -> str:
+        return self.options.mode
+
+    def restore(self, header: SessionHeader) -> None:
+        """Become the stored session that `header` tells of; its journal is read separately."""
+        self.header = header
+        self.options = SessionOptions(self.definition, header)
+        header.mode, header.options = self.options.mode, self.options.values()
+
+    def set_option(self, option_id: str, value: str | bool) -> None:
+        """Change a setting: checked first, kept, but not echoed: see `echo_options`. Raises `DecodeError`."""
+        self.options.set(option_id, value)
+        self.header.mode = self.options.mode
+        self.header.options = self.options.values()
+        self.touch()
+
+    def echo_options(self, *, mode_changed: bool) -> None:
+        """Tell the client what the settings are now, by both of their names."""
+        if mode_changed:
+            self.emit(ModeChanged(self.mode))
+        self.emit(OptionsChanged(self.options.as_list()))
+
+    def set_title(self, title: str) -> None:
+        """Name the session; told to the client at once."""
+        title = " ".join(clean_text(title).split())
+        title = title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
+        if title and title != self.header.title:
+            self.header.title = title
+            self.touch()
+            self.emit(SessionInfoChanged(title=title, updated_at=self.header.updated_at))
+
+    def set_usage(self, used: int, size: int, cost: float | None = None) -> None:
+        """How full the context is after the last request, in tokens; `cost` (USD) is that request's, and is summed."""
+        if cost is not None:
+            self.header.cost = (self.header.cost or 0.0) + cost
+        self.header.used, self.header.size = used, size
+        self.emit(UsageChanged(used, size, self.header.cost))
+
+    def touch(self) -> None:
+        """The session changed now: its header is written anew."""
+        self.header.updated_at = now()
+        self.keep_header()
+
+    def keep_header(self) -> None:
+        self.store.put_header(self.header)
+
+    def add_history(self, message: HistoryMessage) -> None:
+        self.history.append(message)
+        self.store.append(self.id, [HistoryAdded(message)])
+
+    def replace_history(self, messages: list[HistoryMessage]) -> None:
+        """Start the model's history anew (compaction, /clear, a refusal); what was shown stays."""
+        self.history = list(messages)
+        events: list[Event] = [HistoryAdded(None, replaces=True)]
+        events.extend(HistoryAdded(message) for message in messages)
+        self.store.append(self.id, events)
+
+    # what it can ----------------------------------------------------------------------------------------------------
+
+    async def tools(self) -> dict[str, Tool]:
+        """The tools that can be used now, by name; the agent's own win over a toolset's of the same name."""
+        found: dict[str, Tool] = {}
+        for toolset in self.toolsets:
+            found.update((tool.name, tool) for tool in await toolset.tools())
+        found.update((tool.name, tool) for tool in self.definition.tools)
+        return found
+
+    def commands(self) -> list[Command]:
+        return [entry.command for entry in self.definition.commands.values()]
+
+    def announce_commands(self) -> None:
+        """The whole list, if there is any. Not journalled: a replay tells the commands of its own day."""
+        commands = self.commands()
+        if commands:
+            self.show(CommandsChanged(commands))
+
+
+def _replace(event: ToolCallChanged, **changes: Any) -> ToolCallChanged:
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    return ToolCallChanged(**(fields | changes))

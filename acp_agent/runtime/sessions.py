@@ -1,0 +1,334 @@
+"""All sessions of a connection: made, opened, listed, closed, deleted; each on its own.
+
+Every verb has a synchronous half that claims, so that a prompt, a cancel or a second load written right behind it meets
+the session. A verb that must wait (for the disk, for a turn to end) returns the rest as work; else it has answered.
+An unknown or closed session is `-32002` until it is loaded or resumed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import anyio
+from msgspec import Struct
+
+from acp_agent.errors import DecodeError, RequestError, StoreError
+from acp_agent.runtime.client import ClientPort
+from acp_agent.runtime.definition import AgentDefinition
+from acp_agent.runtime.prompts import PromptQueue, Spawn
+from acp_agent.runtime.replay import Replay
+from acp_agent.runtime.session import Service, Session, new_id, now
+from acp_agent.runtime.tickets import Ticket
+from acp_agent.runtime.timers import Timers
+from acp_agent.runtime.work import work_on
+from acp_agent.runtime.workspace import EditorWorkspace
+from acp_agent.store.base import SessionHeader, SessionPage, SessionStore
+from acp_agent.tools.base import Toolset
+
+__all__ = ["Attach", "LiveSession", "SessionManager", "SessionPlace"]
+
+Answer: TypeAlias = Callable[[Session], None]
+Work: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class SessionService(Service, Toolset, Protocol):
+    """A service that brings tools: the client's MCP servers."""
+
+
+Attach: TypeAlias = Callable[[Session, "SessionPlace"], SessionService | None]
+
+
+class SessionPlace(Struct, kw_only=True):
+    """Where a session works, as the client says at set-up: `mcp_servers` is for whoever attaches them."""
+
+    cwd: str
+    roots: list[str]
+    mcp_servers: Sequence[object] = ()
+
+
+class LiveSession(Struct):
+    """A session that is open here, and its prompts. `opening` keeps loads of it one behind the other."""
+
+    session: Session
+    prompts: PromptQueue
+    opening: anyio.Lock
+
+
+class SessionManager:
+    """The sessions of one connection, by id."""
+
+    def __init__(
+        self,
+        definition: AgentDefinition,
+        store: SessionStore,
+        port: ClientPort,
+        timers: Timers,
+        *,
+        spawn: Spawn,
+        attach: Attach,
+    ) -> None:
+        self.definition = definition
+        self.store = store
+        self._port = port
+        self._timers = timers
+        self._spawn = spawn
+        self._attach = attach
+        self._live: dict[str, LiveSession] = {}
+        self._told_trouble = False
+
+    def get(self, session_id: str) -> LiveSession:
+        live = self._live.get(session_id)
+        if live is None:
+            raise RequestError.unknown_session(session_id)
+        return live
+
+    # set-up ---------------------------------------------------------------------------------------------------------
+
+    def new(self, place: SessionPlace, answer: Answer) -> Work | None:
+        """Make a session; `answer` is called with it, then its commands are announced."""
+        check_place(place)
+        time = now()
+        header = SessionHeader(
+            session_id=new_id("sess"),
+            cwd=place.cwd,
+            roots=place.roots,
+            created_at=time,
+            updated_at=time,
+            mode=self.definition.mode,
+        )
+        live = self._make(header, place)
+        self.store.put_header(header)
+        return self._when_kept(lambda: self._answer_new(live, answer))
+
+    def _answer_new(self, live: LiveSession, answer: Answer) -> None:
+        answer(live.session)
+        live.session.announce_commands()
+
+    def open(self, session_id: str, place: SessionPlace, answer: Answer, *, replay: bool) -> Work:
+        """Load (with `replay`) or resume a session, live or stored. It is held until it is answered."""
+        check_place(place)
+        live = self._live.get(session_id)
+        if live is None:
+            time = now()
+            header = SessionHeader(
+                session_id=session_id, cwd=place.cwd, roots=place.roots, created_at=time, updated_at=time
+            )
+            live = self._make(header, None)
+            live.prompts.is_paused = True
+            live.session.hold()
+            return lambda: self._open_stored(live, place, answer, replay)
+        if not same_path(live.session.cwd, place.cwd):
+            details = f"The session works in {live.session.cwd} and is open; it cannot move to {place.cwd}."
+            raise RequestError.invalid_params(details, "$.cwd")
+        claimed = not live.session.is_held
+        if claimed:
+            live.session.hold()
+        return lambda: self._open_live(live, answer, replay=replay, claimed=claimed)
+
+    async def _open_live(self, live: LiveSession, answer: Answer, *, replay: bool, claimed: bool) -> None:
+        session = live.session
+        async with live.opening:
+            if self._live.get(session.id) is not live:
+                raise RequestError.unknown_session(session.id)
+            session.hold()
+            try:
+                if replay:
+                    await Replay(session, is_live=True, is_shown=True).run()
+                answer(session)
+                if not replay:
+                    session.announce_commands()
+            finally:
+                session.release()
+
+    async def _open_stored(self, live: LiveSession, place: SessionPlace, answer: Answer, replay: bool) -> None:
+        session = live.session
+        async with live.opening:
+            try:
+                await self._restore(session, place)
+                await Replay(session, is_live=False, is_shown=replay).run()
+                self._serve(session, place)
+                session.keep_header()
+                if self.store.durable:
+                    await self.store.commit()
+            except BaseException as error:
+                self._forget(live)
+                failure = error if isinstance(error, RequestError) else RequestError.unknown_session(session.id)
+                live.prompts.refuse(failure)
+                session.release()
+                raise
+            answer(session)
+            session.release()
+            if not replay:
+                session.announce_commands()
+            live.prompts.resume()
+
+    async def _restore(self, session: Session, place: SessionPlace) -> None:
+        try:
+            header = await self.store.get_header(session.id)
+            if header is None:
+                raise RequestError.unknown_session(session.id)
+            self.store.claim(session.id)
+        except StoreError as error:
+            details = {"sessionId": session.id, "details": str(error)}
+            raise RequestError(-32603, "The session cannot be opened", details) from None
+        header.cwd, header.roots = place.cwd, place.roots
+        if header.mode == "auto":
+            header.mode = "ask"
+        session.restore(header)
+
+    def _make(self, header: SessionHeader, place: SessionPlace | None) -> LiveSession:
+        session = Session(
+            header,
+            definition=self.definition,
+            port=self._port,
+            store=self.store,
+            timers=self._timers,
+            workspace=EditorWorkspace(self._port, header.session_id, cwd=header.cwd, roots=header.roots),
+        )
+        live = LiveSession(session, PromptQueue(session, work_on, self._spawn), anyio.Lock())
+        self._live[session.id] = live
+        if place is not None:
+            self.store.claim(session.id)
+            self._serve(session, place)
+        return live
+
+    def _serve(self, session: Session, place: SessionPlace) -> None:
+        """Attach what lives with the session, and what the user should hear of first."""
+        service = self._attach(session, place)
+        if service is not None:
+            session.services.append(service)
+            session.toolsets.append(service)
+        if self.store.trouble and not self._told_trouble:
+            self._told_trouble = True
+            session.notices.append(self.store.trouble)
+        session.notices.extend(session.options.replaced)
+
+    # while it lives -------------------------------------------------------------------------------------------------
+
+    def prompt(self, session_id: str, ticket: Ticket) -> PromptQueue:
+        """Take a prompt; its ticket will be answered."""
+        prompts = self.get(session_id).prompts
+        prompts.submit(ticket)
+        return prompts
+
+    def cancel(self, session_id: str) -> None:
+        """Cancel what runs and what waits; an unknown session, or nothing to cancel, is no matter."""
+        live = self._live.get(session_id)
+        if live is not None:
+            live.prompts.cancel()
+
+    def set_option(self, session_id: str, option_id: str, value: str | bool, answer: Answer) -> Work | None:
+        """Change a setting, answer, echo; in that order. It counts from the next decision on."""
+        session = self.get(session_id).session
+        mode = session.mode
+        try:
+            session.set_option(option_id, value)
+        except DecodeError as error:
+            raise RequestError.invalid_params(error.problem, error.path) from None
+
+        def tell() -> None:
+            answer(session)
+            session.echo_options(mode_changed=session.mode != mode)
+
+        return self._when_kept(tell)
+
+    # the end --------------------------------------------------------------------------------------------------------
+
+    def close(self, session_id: str, answer: Answer) -> Work:
+        """Cancel what runs, wait until it has answered, free everything, answer."""
+        live = self.get(session_id)
+        live.prompts.cancel()
+        return lambda: self._close(live, answer)
+
+    async def _close(self, live: LiveSession, answer: Answer) -> None:
+        await live.prompts.wait_idle()
+        await self._free(live)
+        if self.store.durable:
+            await self.store.commit()
+        answer(live.session)
+
+    async def _free(self, live: LiveSession) -> None:
+        self._forget(live)
+        async with anyio.create_task_group() as tasks:
+            for service in live.session.services:
+                tasks.start_soon(service.aclose)
+
+    def _forget(self, live: LiveSession) -> None:
+        if self._live.get(live.session.id) is live:
+            del self._live[live.session.id]
+        self.store.release(live.session.id)
+        for model in self.definition.models.values():
+            model.forget(live.session.id)
+
+    def delete(self, session_id: str, answer: Callable[[], None]) -> Work:
+        """Forget a session for good, whether it lives, is stored, or never was."""
+        live = self._live.get(session_id)
+        if live is not None:
+            live.prompts.cancel()
+
+        async def work() -> None:
+            if live is not None:
+                await live.prompts.wait_idle()
+                await self._free(live)
+            await self.store.delete(session_id)
+            answer()
+
+        return work
+
+    async def list(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        """A page of all sessions that are kept, the newest first."""
+        try:
+            return await self.store.list_headers(cwd=cwd, cursor=cursor)
+        except ValueError:
+            raise RequestError.invalid_params("This cursor is not one of ours.", "$.cursor") from None
+
+    async def shutdown(self, *, drain: float, wait_for_tools: bool) -> None:
+        """The client is gone: let owed answers be finished for `drain` seconds, then end everything."""
+        for live in self._live.values():
+            turn = live.prompts.turn
+            if drain <= 0 or (turn is not None and turn.waits_for_client and not wait_for_tools):
+                live.prompts.cancel()
+        with anyio.move_on_after(drain):
+            await self._wait_all_idle()
+        for live in self._live.values():
+            live.prompts.cancel()
+        with anyio.move_on_after(self.definition.cancel_grace + 0.5):
+            await self._wait_all_idle()
+        async with anyio.create_task_group() as tasks:
+            for live in list(self._live.values()):
+                tasks.start_soon(self._free, live)
+
+    async def _wait_all_idle(self) -> None:
+        for live in list(self._live.values()):
+            await live.prompts.wait_idle()
+
+    def _when_kept(self, answer: Callable[[], None]) -> Work | None:
+        """Answer at once, or when the store has on disk what the answer promises."""
+        if not self.store.durable:
+            answer()
+            return None
+
+        async def work() -> None:
+            await self.store.commit()
+            answer()
+
+        return work
+
+
+def check_place(place: SessionPlace) -> None:
+    """The paths are absolute, and the cwd is a directory: what a client got wrong is said by name."""
+    if not os.path.isabs(place.cwd):
+        raise RequestError.invalid_params(f"cwd must be an absolute path, not {place.cwd!r}.", "$.cwd")
+    if not os.path.isdir(place.cwd):
+        what = "is not a directory" if os.path.exists(place.cwd) else "does not exist"
+        raise RequestError.invalid_params(f"cwd {place.cwd} {what}.", "$.cwd")
+    for index, root in enumerate(place.roots):
+        if not os.path.isabs(root):
+            path = f"$.additionalDirectories[{index}]"
+            raise RequestError.invalid_params(f"An additional directory must be absolute, not {root!r}.", path)
+
+
+def same_path(one: str, other: str) -> bool:
+    return one == other or os.path.realpath(one) == os.path.realpath(other)

@@ -1,0 +1,36 @@
+"""What a prompt asks for: a slash command, or the agent's own handler; once the session is ready for it."""
+
+from __future__ import annotations
+
+from acp_agent.content import StopReason, TextContent
+from acp_agent.runtime.definition import SessionCommand
+from acp_agent.runtime.turn import Turn
+
+__all__ = ["work_on"]
+
+
+async def work_on(turn: Turn) -> StopReason | None:
+    """The work of one turn, from the first line of the prompt to the stop reason."""
+    session = turn.session
+    for service in session.services:
+        await service.wait_ready(session.definition.mcp_wait)
+        failures = service.take_new_failures()
+        session.notices.extend(f"{failure.name} cannot be used: {failure.reason}" for failure in failures)
+    notices, session.notices = session.notices, []
+    for notice in notices:
+        turn.send_notice("warning", notice)
+    found = find_command(turn)
+    if found is not None:
+        command, arguments = found
+        return await command.handler(turn, arguments)
+    return await session.definition.handler(turn)
+
+
+def find_command(turn: Turn) -> tuple[SessionCommand, str] | None:
+    """The command that the prompt begins with; other text that starts with a slash is for the model."""
+    first = turn.content[0] if turn.content else None
+    if not isinstance(first, TextContent) or not first.text.startswith("/"):
+        return None
+    name, _, arguments = first.text[1:].partition(" ")
+    command = turn.session.definition.commands.get(name.strip())
+    return (command, arguments.strip()) if command is not None else None
