@@ -83,6 +83,7 @@ class Provider(Generic[ClientT]):
         self._owns_http = owns_http
         self._lock = anyio.Lock()
         self._client: ClientT | None = None
+        self._made: list[ClientT] = []  # those with connections of their own
         self._key: str | None = None
         self._errors: tuple[type[Exception], ...] = ()
 
@@ -121,9 +122,9 @@ class Provider(Generic[ClientT]):
     async def aclose(self) -> None:
         """Close the kept connections. The next request would open new ones."""
         async with self._lock:
-            client, self._client = self._client, None
-            if client is not None and self._owns_http:
-                with anyio.CancelScope(shield=True):
+            made, self._made, self._client = self._made, [], None
+            with anyio.CancelScope(shield=True):
+                for client in made if self._owns_http else ():
                     await client.close()
 
     def _renew_client(self) -> ClientT:
@@ -146,7 +147,9 @@ class Provider(Generic[ClientT]):
                 f"The model needs a package that is not installed: pip install 'acp-agent[{self._sdk}]'", kind="other"
             ) from error
         self._errors = (getattr(sdk, self._error_name), http.HTTPError, http.StreamError)
-        return self._connect(key)
+        client = self._connect(key)
+        self._made.append(client)
+        return client
 
     def _decode(self, data: str, event_type: type[EventT]) -> EventT:
         try:
