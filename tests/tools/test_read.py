@@ -58,7 +58,7 @@ async def test_what_is_not_text_is_refused_by_its_name(call: FakeCall, root: Pat
     for path, problem in (("a.bin", "not a text file"), ("pipe", "not a regular file"), (".", "is a folder")):
         with pytest.raises(ToolError, match=problem):
             await call.call(ReadFile(), path=path)
-    with pytest.raises(FileMissing, match="There is no file .*/gone"):
+    with pytest.raises(FileMissing, match=r"There is no file .*/gone"):
         await call.call(ReadFile(), path="gone")
 
 
