@@ -169,13 +169,16 @@ class Connection:
         for line in lines:
             if self.closed:
                 return
-            if isinstance(line, Oversized):
-                details = f"A line of {line.size} bytes is too long: at most {self._lines.max_line} are read."
-                self._peer.refuse(Defect(RequestError.invalid_request(details)))
-            else:
+            try:
                 self._receive(line)
+            except Exception:  # of ours, or of the trace; one line is lost, the reader is not
+                self._log.exception("line failed")
 
-    def _receive(self, line: Line) -> None:
+    def _receive(self, line: Line | Oversized) -> None:
+        if isinstance(line, Oversized):
+            details = f"A line of {line.size} bytes is too long: at most {self._lines.max_line} are read."
+            self._peer.refuse(Defect(RequestError.invalid_request(details)))
+            return
         if self._trace:
             self._trace("in", bytes(line))
         arrival = self._peer.receive(line)

@@ -12,7 +12,10 @@ class Wire(Protocol):
     """A duplex pipe of bytes. Used by one connection, in one event loop."""
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:
-        """Call `feed` with each block that arrives, in order, until EOF; then return. Cancellable at any moment."""
+        """Call `feed` with each block that arrives, in order, until EOF; then return. Cancellable at any moment.
+
+        `feed` does not raise, and is called in a context in which anyio works, though not always from a task.
+        """
 
     def write(self, data: memoryview) -> int:
         """Take what goes now, without waiting; the number of bytes taken, 0 if the pipe is full.
