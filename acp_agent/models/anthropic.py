@@ -238,16 +238,19 @@ def _provider(
     """The way to Anthropic, or to the server at `base_url`. Retries are ours alone."""
 
     def connect(key: str | None) -> AsyncAnthropic:
-        from anthropic import AsyncAnthropic
+        from anthropic import AnthropicError, AsyncAnthropic
         from httpx2 import Timeout
 
-        client = AsyncAnthropic(
-            api_key=key or ("none" if address else None),
-            base_url=address,
-            timeout=Timeout(timeout, connect=min(timeout, 10.0)),
-            max_retries=0,
-            http_client=http_client,
-        )
+        try:
+            client = AsyncAnthropic(
+                api_key=key or ("none" if address else None),
+                base_url=address,
+                timeout=Timeout(timeout, connect=min(timeout, 10.0)),
+                max_retries=0,
+                http_client=http_client,
+            )
+        except AnthropicError as error:
+            raise ModelError(f"Anthropic's credentials cannot be read: {error}", kind="auth") from error
         if client.api_key is None and client.auth_token is None and client.credentials is None:
             raise ModelError("Anthropic needs an API key: set ANTHROPIC_API_KEY", kind="auth")
         return client

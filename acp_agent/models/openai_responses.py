@@ -179,17 +179,17 @@ class _Reading:
 
     def _fresh(self, event: _Event, kind: str, stage: str, part: int) -> str:
         key = (kind, event.output_index, part)
+        known = key in self._streamed
+        self._streamed.add(key)
         if stage == "delta":
-            self._streamed.add(key)
             return event.delta if isinstance(event.delta, str) else ""
-        return "" if key in self._streamed else event.text or event.refusal or event.arguments or ""
+        return "" if known else event.text or event.refusal or event.arguments or ""
 
     def _take_item(self, index: int, item: _Item, stage: str) -> None:
         match item.type:
             case "function_call":
-                whole = None if stage == "added" or ("function_call_arguments", index, 0) in self._streamed else item
-                self._streamed |= {("function_call_arguments", index, 0)} if whole else set()
-                self._reply.call(index, id=item.call_id, name=item.name, arguments=whole.arguments if whole else None)
+                whole = stage == "done" and ("function_call_arguments", index, 0) not in self._streamed
+                self._reply.call(index, id=item.call_id, name=item.name, arguments=item.arguments if whole else None)
                 self._items[index] = {"type": "function_call"}  # filled from the history, which has the id that counts
             case "reasoning" if item.encrypted_content:
                 kept = {"id": item.id, "summary": item.summary, "encrypted_content": item.encrypted_content}
