@@ -64,14 +64,15 @@ class Keeper:
     def write(self, writes: list[Write]) -> None:
         """Keep them, on disk all together or else in memory. Never fails for the disk's sake."""
         self._open()
-        if self._memory is None and self._disk is not None:
+        memory = self._memory
+        if memory is None and self._disk is not None:
             try:
                 self._disk.write(writes)
-                return
             except sqlite3.Error as error:
-                self._give_up_disk(f"Sessions cannot be saved in {self._path}: {_reason(error)}.")
-        for write in writes:
-            self._write_to_memory(write)
+                memory = self._give_up_disk(error)
+        if memory is not None:
+            for write in writes:
+                self._write_to_memory(memory, write)
 
     def header(self, session_id: str) -> HeaderRow | None:
         """The session's header. Raises `StoreError` when the disk has one and cannot give it."""
@@ -142,17 +143,18 @@ class Keeper:
         try:
             self._disk = open_database(self._path, self._busy_timeout)
         except StoreError as error:
-            self._give_up_disk(f"Sessions in {self._path} cannot be used: {error}.")
+            self._give_up_disk(error)
         except (OSError, sqlite3.Error) as error:
             if not is_busy(error):
                 with suppress(OSError, sqlite3.Error, StoreError):
                     self._disk = open_read_only(self._path, self._busy_timeout)
-            self._give_up_disk(f"Sessions cannot be saved in {self._path}: {_reason(error)}.")
+            self._give_up_disk(error)
 
-    def _give_up_disk(self, what: str) -> None:
+    def _give_up_disk(self, error: OSError | sqlite3.Error | StoreError) -> Database:
         self._memory = open_in_memory()
         self._reported = True
-        self._report(f"{what} {IN_MEMORY}")
+        self._report(f"Sessions cannot be saved in {self._path}: {_reason(error)}. {IN_MEMORY}")
+        return self._memory
 
     def _unreadable(self, error: sqlite3.Error) -> StoreError:
         text = f"Some of the sessions in {self._path} cannot be read: {_reason(error)}."
@@ -161,9 +163,7 @@ class Keeper:
             self._report(text)
         return StoreError(text)
 
-    def _write_to_memory(self, write: Write) -> None:
-        memory = self._memory
-        assert memory is not None
+    def _write_to_memory(self, memory: Database, write: Write) -> None:
         if isinstance(write, Append):
             self._adopt(write.session_id, memory)
         memory.write([write])
@@ -187,6 +187,6 @@ class Keeper:
         return (row for row in rows if not memory.has(row.key.session_id) and not memory.is_deleted(row.key.session_id))
 
 
-def _reason(error: OSError | sqlite3.Error) -> str:
+def _reason(error: OSError | sqlite3.Error | StoreError) -> str:
     """The error without its number and paths: `No space left on device`, `file is not a database`."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

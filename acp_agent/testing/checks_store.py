@@ -85,9 +85,10 @@ async def check_session_store(make_store: Callable[[], SessionStore], *, timeout
                 await check(store, f"{check.__name__}-{token_hex(8)}")
             finally:
                 await store.aclose()
+    store = make_store()
     with anyio.fail_after(timeout):
-        await _check_the_end(make_store(), token_hex(8))
-    if make_store().durable:
+        await _check_the_end(store, token_hex(8))
+    if store.durable:
         with anyio.fail_after(timeout):
             await _check_durability(make_store, token_hex(8))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.store.conftest import child, chunk, header, opened, texts
+from tests.store.tools import child, chunk, header, opened, texts
 
 ROUNDS = 10  # on each backend
 ROOT = str(Path(__file__).parents[2])
@@ -19,7 +19,7 @@ CHATTER = """
 import sys, time
 import anyio
 sys.path.insert(0, sys.argv[4])
-from tests.store.conftest import chunk, header
+from tests.store.tools import chunk, header
 from acp_agent.store.sqlite import SqliteStore
 
 async def main():

@@ -9,7 +9,7 @@ import pytest
 
 from acp_agent.errors import StoreError
 from acp_agent.store.locks import SessionLocks
-from tests.store.conftest import child, line
+from tests.store.tools import child, line
 
 CLAIM = """
 import sys

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from acp_agent.errors import StoreError
 from acp_agent.events import ToolCallOpened
 from acp_agent.store.memory import DELETED_REMEMBERED, MemoryStore
-from tests.store.conftest import child, chunk, fill, header, ids, line, opened, texts
+from tests.store.tools import child, chunk, fill, header, ids, line, opened, texts
 
 TALK = """
 import sys
@@ -26,7 +26,7 @@ from pathlib import Path
 import anyio
 sys.path.insert(0, sys.argv[3])
 from acp_agent.store.sqlite import SqliteStore
-from tests.store.conftest import chunk, header
+from tests.store.tools import chunk, header
 
 async def main():
     store = SqliteStore(sys.argv[1])
