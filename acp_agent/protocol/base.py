@@ -14,8 +14,21 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
-__all__ = ["Lenient", "NamedValues", "OneOf", "OrEmpty", "Payload", "Sifted", "UInt16", "UInt32", "UInt64", "decode"]
-__all__ += ["Leniency", "UnknownIs", "encode"]
+__all__ = [
+    "Leniency",
+    "Lenient",
+    "NamedValues",
+    "OneOf",
+    "OrEmpty",
+    "Payload",
+    "Sifted",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "UnknownIs",
+    "decode",
+    "encode",
+]
 
 T = TypeVar("T")
 P = TypeVar("P", bound="Payload | OneOf")
@@ -84,7 +97,7 @@ def decode(
     `on_repair` is told, in a sentence that names the path, of each thing that was forgiven.
     Raises `DecodeError` with the path of what cannot be.
     """
-    key: type = type_
+    key: type = type_  # mypy takes the class of an unhashable instance for unhashable itself
     try:
         value: P = _decoder(key).decode(b"{}" if raw is None else raw)
     except (msgspec.DecodeError, RecursionError):

@@ -30,8 +30,12 @@ def read(
     raw: bytes | bytearray | memoryview | msgspec.Raw, type_: type[T], on_repair: Callable[[str], None] | None = None
 ) -> T:
     """What `protocol.base.decode` does, without the fast path. Raises `DecodeError`."""
-    value = _parse(bytes(memoryview(raw)))
-    result: T = _Reader(on_repair or (lambda problem: None)).read({} if value is None else value, type_, "$")
+    reader = _Reader(on_repair or (lambda problem: None))
+    try:
+        value = _parse(bytes(memoryview(raw)))
+        result: T = reader.read({} if value is None else value, type_, "$")
+    except RecursionError:
+        raise DecodeError("JSON is nested too deeply") from None
     return result
 
 
@@ -42,16 +46,12 @@ def _parse(data: bytes) -> Any:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
         return _parse_unclean(data)
-    except RecursionError:
-        raise DecodeError("JSON is nested too deeply") from None
 
 
 def _parse_unclean(data: bytes) -> Any:
     """The standard library reads a lone surrogate, where msgspec refuses it."""
     try:
         return clean_json(json.loads(data.decode(errors="replace"), parse_constant=_refuse_constant))
-    except RecursionError:
-        raise DecodeError("JSON is nested too deeply") from None
     except ValueError as error:
         raise DecodeError(f"JSON is malformed: {error}") from None
 
@@ -110,15 +110,13 @@ class _Reader:
             return self._read_struct(_expect(value, dict, at), bare, at)
         if isinstance(bare, type) and issubclass(bare, OneOf):
             return self._read_one_of(_expect(value, dict, at), bare, at)
-        match get_origin(bare):
-            case origin if origin in (Union, UnionType):
-                return self._read_union(value, hint, get_args(bare), at)
-            case origin if origin is list:
-                (item,) = get_args(bare)
-                return [self.read(each, item, f"{at}[{n}]") for n, each in enumerate(_expect(value, list, at))]
-            case origin if origin is dict:
-                _, item = get_args(bare)
-                return {key: self.read(each, item, f"{at}.{key}") for key, each in _expect(value, dict, at).items()}
+        origin, arguments = get_origin(bare), get_args(bare)
+        if origin in (Union, UnionType):
+            return self._read_union(value, hint, arguments, at)
+        if origin is list:
+            return [self.read(each, arguments[0], f"{at}[{n}]") for n, each in enumerate(_expect(value, list, at))]
+        if origin is dict:
+            return {key: self.read(each, arguments[1], f"{at}.{key}") for key, each in _expect(value, dict, at).items()}
         return _read_leaf(value, hint, at)
 
     def _read_one_of(self, value: dict[str, Any], union: type[OneOf], at: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -111,6 +112,7 @@ def members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
+@functools.cache
 def official_reader(struct: type[Payload]) -> Callable[[Any], Any]:
     """Reads JSON as the official model, and gives back what it understood of it. Raises pydantic's error."""
     names = OFFICIAL_UNIONS.get(struct.__name__) or (OFFICIAL_NAMES.get(struct.__name__, struct.__name__),)
