@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import pkgutil
 from collections.abc import Callable
 from types import UnionType
@@ -116,7 +117,9 @@ def members(hint: Any) -> tuple[Any, ...]:
 def official_reader(struct: type[Payload]) -> Callable[[Any], Any]:
     """Reads JSON as the official model, and gives back what it understood of it. Raises pydantic's error."""
     names = OFFICIAL_UNIONS.get(struct.__name__) or (OFFICIAL_NAMES.get(struct.__name__, struct.__name__),)
-    adapter: TypeAdapter[Any] = TypeAdapter(Union[tuple(getattr(acp.schema, name) for name in names)])  # noqa: UP007 (made at run time)
+    adapter: TypeAdapter[Any] = TypeAdapter(
+        functools.reduce(operator.or_, (getattr(acp.schema, name) for name in names))
+    )
 
     def read(payload: Any) -> Any:
         model = adapter.validate_python(payload)
