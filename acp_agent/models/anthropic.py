@@ -260,7 +260,7 @@ def _provider(
         "anthropic",
         connect,
         error_name="AnthropicError",
-        label=f"The model server at {urlsplit(address).hostname}" if address else "Anthropic",
+        label=f"the model server at {urlsplit(address).hostname}" if address else "Anthropic",
         api_key=api_key,
         key_variable="ANTHROPIC_API_KEY",
         owns_http=http_client is None,

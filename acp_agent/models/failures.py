@@ -62,7 +62,7 @@ class ProviderError(ModelError):
         retryable: bool = False,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(message, kind=kind, status=status, retryable=retryable)
+        super().__init__(message[:1].upper() + message[1:], kind=kind, status=status, retryable=retryable)
         self.retry_after = retry_after
 
 
@@ -131,6 +131,8 @@ def _of_connection(error: Exception, label: str, secret: str | None) -> Provider
     detail = _tidy(str(chain[-1]) or type(chain[-1]).__name__, secret)
     if any(isinstance(cause, ssl.SSLError) for cause in chain) or "SSL:" in detail:
         return ProviderError(f"No secure connection to {label}: {detail}", kind="connection")
+    if names & {"UnsupportedProtocol", "LocalProtocolError"}:
+        return ProviderError(f"{label} cannot be asked: {detail}", kind="connection")
     if names & {"ConnectError", "ConnectTimeout"}:
         return ProviderError(f"{label} cannot be reached: {detail}", kind="connection", retryable=True)
     if any("Timeout" in name for name in names):

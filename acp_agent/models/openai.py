@@ -228,7 +228,7 @@ def open_ai_provider(
         "openai",
         connect,
         error_name="OpenAIError",
-        label=f"The model server at {urlsplit(address).hostname}" if address else "OpenAI",
+        label=f"the model server at {urlsplit(address).hostname}" if address else "OpenAI",
         api_key=api_key,
         key_variable="OPENAI_API_KEY",
         owns_http=http_client is None,
