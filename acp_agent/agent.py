@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from acp_agent.content import ToolKind
 from acp_agent.events import Command
 from acp_agent.models.base import Model
+from acp_agent.runtime.commands import built_in_commands
 from acp_agent.runtime.definition import AgentDefinition, CommandHandler, PromptHandler, SessionCommand
 from acp_agent.runtime.loop import run_model
 from acp_agent.runtime.permissions import PermissionPolicy, PermissionRule
@@ -41,7 +42,8 @@ class Agent:
         agent.run()
 
     Either `on_prompt` answers prompts, with a loop of your own, or `model` does, in the built-in loop with the tools.
-    `models` offers several by name, the first being the default. Sessions live in memory unless a `store` is given.
+    `models` offers several by name, the first being the default. Sessions live in memory unless a `store` is given, or
+    a function that makes one when the first session needs it.
     `accepts` names the prompt blocks that are taken beside text and links. `mode` is what new sessions start in.
     `permission_timeout` is in seconds (None: a question waits for its user). `system_prompt` is a text, or a function
     of the session.
@@ -59,7 +61,7 @@ class Agent:
         toolsets: Iterable[Toolset] = (),
         rules: Sequence[PermissionRule] = (),
         mode: str = "ask",
-        store: SessionStore | None = None,
+        store: SessionStore | Callable[[], SessionStore] = MemoryStore,
         mcp_servers: Sequence[McpServer] = (),
         system_prompt: str | Callable[..., str] | None = None,
         accepts: Iterable[PromptBlock] = ("image", "resource"),
@@ -69,7 +71,8 @@ class Agent:
         named = dict(models or {})
         if model is not None:
             named = {model.name: model} | named
-        self.store = store or MemoryStore()
+        self._store: SessionStore | None = store if isinstance(store, SessionStore) else None
+        self._make_store = store if callable(store) else MemoryStore
         self.definition = AgentDefinition(
             name=name,
             version=version,
@@ -78,6 +81,7 @@ class Agent:
             tools=list(tools),
             toolsets=list(toolsets),
             models=named,
+            commands=built_in_commands() if named else {},
             policy=PermissionPolicy(rules),
             mode=mode,
             accepts=frozenset(accepts),
@@ -114,7 +118,7 @@ class Agent:
         preview: Callable[..., Any] | None = None,
     ) -> Callable[[F], F]: ...
 
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
+    def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Make a tool of a function: its signature is the schema, its docstring the description.
 
         `preview` takes the same arguments and returns what the user is to judge (a text, a `Diff`, blocks). `title` and
@@ -151,13 +155,21 @@ class Agent:
 
     def make_server(self, **options: Any) -> AgentServer:
         """A server for one connection; see `AgentServer` for the options."""
-        return AgentServer(self.definition, self.store, **options)
+        return AgentServer(self.definition, self.open_store, **options)
+
+    def open_store(self) -> SessionStore:
+        """The store of all connections, made when the first session needs it."""
+        if self._store is None:
+            self._store = self._make_store()
+        return self._store
 
     async def serve(self, stream: Wire | ByteStream) -> None:
         """Serve one client over any anyio `ByteStream`, until it is gone."""
-        from acp_agent.transports.streams import wire_of
+        from anyio.abc import ByteStream
 
-        await self.make_server().serve(wire_of(stream))
+        from acp_agent.transports.streams import StreamWire
+
+        await self.make_server().serve(StreamWire(stream) if isinstance(stream, ByteStream) else stream)
 
     def run(self, *, backend: Literal["asyncio", "trio"] = "asyncio", drain: float | None = None) -> None:
         """Serve the editor that started this program, on stdin and stdout, until it is gone.
@@ -172,4 +184,5 @@ class Agent:
         """Let go of models and store, when the last connection is over."""
         for model in self.definition.models.values():
             await model.aclose()
-        await self.store.aclose()
+        if self._store is not None:
+            await self._store.aclose()

@@ -15,7 +15,8 @@ from msgspec import Raw
 from acp_agent.errors import RequestError
 from acp_agent.jsonrpc.connection import Connection, IncomingRequest, Work
 from acp_agent.jsonrpc.framing import MAX_LINE
-from acp_agent.protocol.base import Payload, UInt16, decode
+from acp_agent.protocol.base import Payload, UInt16
+from acp_agent.protocol.codec import decode
 from acp_agent.runtime.definition import AgentDefinition
 from acp_agent.runtime.session import Session
 from acp_agent.runtime.sessions import SessionManager, SessionPlace, SessionService
@@ -58,7 +59,7 @@ class AgentServer:
     def __init__(
         self,
         definition: AgentDefinition,
-        store: SessionStore,
+        open_store: Callable[[], SessionStore],
         *,
         drain: float = 2.0,
         drain_tools: bool = False,
@@ -66,7 +67,7 @@ class AgentServer:
         trace: Trace | None = None,
     ) -> None:
         self.definition = definition
-        self.store = store
+        self._open_store = open_store
         self.drain = drain
         self._drain_tools = drain_tools
         self._max_line = max_line
@@ -93,8 +94,6 @@ class AgentServer:
     async def _finish(self, connection: Connection) -> None:
         if self._surface is not None:
             await self._surface.sessions.shutdown(drain=self.drain, wait_for_tools=self._drain_tools)
-        with anyio.move_on_after(FLUSH_SECONDS):
-            await self.store.commit()
         with anyio.move_on_after(FLUSH_SECONDS):
             await connection.drain()
 
@@ -124,7 +123,7 @@ class AgentServer:
         surface = SurfaceV1(connection, self.definition, port)
         surface.sessions = SessionManager(
             self.definition,
-            self.store,
+            self._open_store,
             port,
             self._timers,
             spawn=connection.start,

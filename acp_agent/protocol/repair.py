@@ -29,7 +29,7 @@ NO_LENIENCY = Leniency(0)
 def read(
     raw: bytes | bytearray | memoryview | msgspec.Raw, type_: type[T], on_repair: Callable[[str], None] | None = None
 ) -> T:
-    """What `protocol.base.decode` does, without the fast path. Raises `DecodeError`."""
+    """What `protocol.codec.decode` does, without the fast path. Raises `DecodeError`."""
     reader = _Reader(on_repair or (lambda problem: None))
     try:
         value = _parse(bytes(memoryview(raw)))

@@ -10,6 +10,7 @@ from acp_agent.content import StopReason, clean_json
 from acp_agent.errors import ModelError
 from acp_agent.history import AssistantMessage, HistoryMessage, ToolUse, UserMessage, make_whole
 from acp_agent.models.base import Finish, Model, ModelRequest, TextDelta, ThoughtDelta, ToolSpec, UsageDelta
+from acp_agent.runtime.compaction import compact, is_nearly_full, make_room
 from acp_agent.runtime.session import new_id
 from acp_agent.runtime.turn import Turn
 from acp_agent.tools.base import Tool
@@ -49,7 +50,7 @@ async def run_model(turn: Turn) -> StopReason:
     spoke = False
     for _ in range(session.definition.max_steps):
         tools = await session.tools()
-        reply = await _receive(turn, model, tools)
+        reply = await _receive_within_context(turn, model, tools)
         spoke = spoke or any(text.strip() for text in reply.text)
         finish = reply.finish or Finish()
         if finish.reason == "refusal":
@@ -66,6 +67,18 @@ async def run_model(turn: Turn) -> StopReason:
         if finish.reason == "max_tokens":
             return "max_tokens"
     return "max_turn_requests"
+
+
+async def _receive_within_context(turn: Turn, model: Model, tools: dict[str, Tool]) -> Reply:
+    """A reply, after making room where it is needed: by the count of the last one, or because the provider says so."""
+    if is_nearly_full(turn.session):
+        await make_room(turn, model)
+    try:
+        return await _receive(turn, model, tools)
+    except ModelError as error:
+        if error.kind != "context_overflow" or not await compact(turn, model):
+            raise
+    return await _receive(turn, model, tools)
 
 
 async def _receive(turn: Turn, model: Model, tools: dict[str, Tool]) -> Reply:

@@ -286,6 +286,7 @@ class Session:
         return found
 
     def commands(self) -> list[Command]:
+        """All slash commands, as they are listed."""
         return [entry.command for entry in self.definition.commands.values()]
 
     def announce_commands(self) -> None:

@@ -29,6 +29,8 @@ from acp_agent.tools.base import Toolset
 
 __all__ = ["Attach", "LiveSession", "SessionManager", "SessionPlace"]
 
+COMMIT_SECONDS = 2.0
+
 Answer: TypeAlias = Callable[[Session], None]
 Work: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -62,7 +64,7 @@ class SessionManager:
     def __init__(
         self,
         definition: AgentDefinition,
-        store: SessionStore,
+        open_store: Callable[[], SessionStore],
         port: ClientPort,
         timers: Timers,
         *,
@@ -70,13 +72,21 @@ class SessionManager:
         attach: Attach,
     ) -> None:
         self.definition = definition
-        self.store = store
+        self._open_store = open_store
+        self._store: SessionStore | None = None
         self._port = port
         self._timers = timers
         self._spawn = spawn
         self._attach = attach
         self._live: dict[str, LiveSession] = {}
         self._told_trouble = False
+
+    @property
+    def store(self) -> SessionStore:
+        """Opened by the first session: `initialize` needs no database."""
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
 
     def get(self, session_id: str) -> LiveSession:
         live = self._live.get(session_id)
@@ -299,6 +309,9 @@ class SessionManager:
         async with anyio.create_task_group() as tasks:
             for live in list(self._live.values()):
                 tasks.start_soon(self._free, live)
+        if self._store is not None:
+            with anyio.move_on_after(COMMIT_SECONDS):
+                await self._store.commit()
 
     async def _wait_all_idle(self) -> None:
         for live in list(self._live.values()):

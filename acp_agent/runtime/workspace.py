@@ -64,12 +64,11 @@ class DiskWorkspace:
         return os.path.normpath(os.path.join(self.cwd, os.path.expanduser(real_name(path))))
 
     def is_inside(self, path: str) -> bool:
-        real = os.path.realpath(self.resolve(path))
+        real = os.path.realpath(path)
         return any(is_beneath(real, os.path.realpath(root)) for root in self.roots)
 
     def is_secret(self, path: str) -> bool:
-        absolute = self.resolve(path)
-        names = {os.path.basename(absolute), os.path.basename(os.path.realpath(absolute))}
+        names = {os.path.basename(path), os.path.basename(os.path.realpath(path))}
         return any(self._secret(name) and not self._no_secret(name) for name in names)
 
     async def read_text(self, path: str, *, outside: bool = False) -> TextFile:

@@ -15,7 +15,8 @@ from msgspec import Raw
 from acp_agent.errors import DecodeError, RequestError
 from acp_agent.jsonrpc.connection import Connection, IncomingRequest, Work
 from acp_agent.log import Repeats, get_logger
-from acp_agent.protocol.base import OneOf, Payload, decode
+from acp_agent.protocol.base import OneOf, Payload
+from acp_agent.protocol.codec import decode
 from acp_agent.protocol.v1 import (
     authentication,
     initialization,

@@ -11,7 +11,8 @@ from acp_agent.content import TextContent
 from acp_agent.errors import DecodeError, RequestError
 from acp_agent.events import CompactionChanged, Event, MessageChunk, NoticeRaised, PromptInserted
 from acp_agent.jsonrpc.connection import Connection
-from acp_agent.protocol.base import OneOf, Payload, decode
+from acp_agent.protocol.base import OneOf, Payload
+from acp_agent.protocol.codec import decode
 from acp_agent.protocol.v1 import elicitation, file_system, prompt_turn, session_setup, terminals, tool_calls
 from acp_agent.protocol.v1.initialization import ClientCapabilities
 from acp_agent.runtime.client import ClientAbilities, PermissionAnswer, PermissionQuestion

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from acp_agent.errors import DecodeError
-from acp_agent.protocol.base import Payload, decode, encode
+from acp_agent.protocol.base import Payload
+from acp_agent.protocol.codec import decode, encode
 from acp_agent.protocol.v1 import content, elicitation, prompt_turn, session_list, session_setup, tool_calls
 
 # Text, JSON and nothing at all.

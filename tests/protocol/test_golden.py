@@ -12,7 +12,8 @@ from typing import Any, get_args
 
 import pytest
 
-from acp_agent.protocol.base import OneOf, Payload, decode, encode
+from acp_agent.protocol.base import OneOf, Payload
+from acp_agent.protocol.codec import decode, encode
 from acp_agent.protocol.v1.prompt_turn import SessionUpdate
 from tests.protocol.inventory import ALL_METHODS, official_reader
 

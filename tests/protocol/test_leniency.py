@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from acp_agent.errors import DecodeError
-from acp_agent.protocol.base import OneOf, Payload, decode, encode
+from acp_agent.protocol.base import OneOf, Payload
+from acp_agent.protocol.codec import decode, encode
 from acp_agent.protocol.v1 import (
     authentication,
     content,

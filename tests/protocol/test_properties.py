@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Meta, UnsetType
 
-from acp_agent.protocol.base import OneOf, Payload, decode, encode
+from acp_agent.protocol.base import OneOf, Payload
+from acp_agent.protocol.codec import decode, encode
 from acp_agent.protocol.v1 import elicitation, prompt_turn, session_config_options, tool_calls
 from acp_agent.protocol.v1.methods import Method
 from tests.protocol.inventory import ALL_METHODS, NEWER, NEWER_FIELDS, NEWER_UPDATES, members, official_reader

