@@ -1,0 +1,3 @@
+"""The editor behind the test client."""
+
+from __future__ import annotations
