@@ -203,7 +203,7 @@ class ConnectedClient:
         self.notify("$/cancel_request", {"requestId": id})
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes that need not be a frame; the transcript does not have them."""
+        """Send bytes that need not be frames."""
         self._link.send_raw(data)
 
     def in_one_write(self) -> AbstractContextManager[None]:

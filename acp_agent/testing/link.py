@@ -107,11 +107,18 @@ class Link:
         """Send one frame, as it is. After `send_eof`, or when the agent is gone, it is lost."""
         data = msgspec.json.encode(message)
         frame = self._transcript.add("to_agent", message, data)
-        self.send_raw(data + b"\n")
+        self._put(data + b"\n")
         return frame
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes that need not be frames; they are not in the transcript."""
+        """Send bytes that need not be frames; those lines that are, are in the transcript."""
+        for line in data.splitlines():
+            message = read_object(line)
+            if message is not None:
+                self._transcript.add("to_agent", message, line)
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
         self._outgoing += data
         if not (self._is_held or self._is_blocked):
             self._flush()
@@ -181,11 +188,8 @@ class Link:
         self._incoming += tail
 
     def _receive(self, line: bytes, receiver: Receiver) -> None:
-        try:
-            message = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            message = None
-        if not isinstance(message, dict):
+        message = read_object(line)
+        if message is None:
             self._transcript.add_noise(line)
             return
         frame = self._transcript.add("from_agent", message, line)
@@ -202,3 +206,12 @@ class Link:
 def is_id(value: object) -> TypeGuard[int | str]:
     """Whether it can be the id of a request that somebody answers."""
     return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def read_object(line: bytes) -> dict[str, Any] | None:
+    """The JSON object in a line, if that is what it is."""
+    try:
+        message = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
