@@ -122,7 +122,7 @@ class McpConnection:
             seconds = f"{self.server.call_timeout:g}"
             raise self._error(f"did not answer within {seconds} seconds; the call was cancelled.") from None
         except MCPError as error:
-            if not is_lost(error):
+            if not self._was_lost(client, error):
                 raise self._error(f"refused the call: {one_sentence(error)}") from error
             if client is self._client:
                 self._note_lost()
@@ -133,6 +133,11 @@ class McpConnection:
             self._answers.call_ended()
         self._restarts_left = 1
         return output_of(result, self._redact)
+
+    def _was_lost(self, client: Client, error: MCPError) -> bool:
+        if client is not self._client:
+            return True
+        return self.server.transport != "stdio" and is_lost(error, self._refusals.last)
 
     async def _usable_client(self) -> Client:
         with anyio.move_on_after(self.server.start_timeout + _CLOSE_LIMIT):
@@ -231,11 +236,17 @@ class McpConnection:
         while not (self._closing or self._lost):
             if self._stale:
                 self._stale = False
-                with anyio.move_on_after(self.server.start_timeout):
-                    await self._list_tools(client)
-                self._on_change()
+                await self._refresh(client)
             await self._wake.wait()
             self._wake = anyio.Event()
+
+    async def _refresh(self, client: Client) -> None:
+        """List the tools again; while the server cannot, those that it had are kept."""
+        try:
+            with anyio.fail_after(self.server.start_timeout):
+                await self._list_tools(client)
+        except (MCPError, TimeoutError, ValueError) as error:
+            self._log.warning("mcp tools not listed again", error=self._redact(str(error)))
 
     async def _list_tools(self, client: Client) -> None:
         found: list[mcp.Tool] = []

@@ -31,7 +31,8 @@ SDK_ERRORS = (
     anyio.EndOfStream,
 )
 
-_SESSION_LOST = "Session terminated"  # how the SDK reports an HTTP server that has forgotten us
+# What the SDK itself says of a lost connection. Its code proves nothing: it is the one that servers use for anything.
+_LOST = ("Connection closed", "SSE stream", "Session terminated")
 
 
 def first_error(error: BaseException) -> BaseException:
@@ -58,9 +59,12 @@ def one_sentence(error: BaseException) -> str:
             return _sentence(str(problem) or type(problem).__name__)
 
 
-def is_lost(error: MCPError) -> bool:
-    """Whether the connection is gone, so that only a new one can help."""
-    return error.code == CONNECTION_CLOSED or error.message == _SESSION_LOST
+def is_lost(error: MCPError, http_refusal: str) -> bool:
+    """Whether only a new connection to an HTTP server can help: it broke, or the server has forgotten us.
+
+    `http_refusal` is the status that the server refused with, if it did.
+    """
+    return error.message.startswith(_LOST) or bool(http_refusal and "session" in error.message.lower())
 
 
 def was_refused(error: BaseException) -> bool:

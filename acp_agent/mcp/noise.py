@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 
 from acp_agent.log import Logger
 from acp_agent.mcp.redaction import Redactor
@@ -16,9 +15,9 @@ _LINES_PER_WINDOW = 100
 
 
 class ServerNoise:
-    """Puts lines into the log, at most so many in ten seconds, each cut; and keeps the last few.
+    """Puts lines into the log, at most so many in ten seconds, each cut; and remembers the last one.
 
-    The last lines are what explains why a server went away.
+    That one often explains why a server went away.
     """
 
     def __init__(self, log: Logger, redact: Redactor) -> None:
@@ -27,7 +26,7 @@ class ServerNoise:
         self._rest = b""
         self._window_ends = 0.0
         self._in_window = 0
-        self._last: deque[str] = deque(maxlen=20)
+        self._last_words = ""
 
     @property
     def flooding(self) -> bool:
@@ -37,7 +36,7 @@ class ServerNoise:
     @property
     def last_words(self) -> str:
         """The last line that says something, for a sentence about the server's end."""
-        return next((line for line in reversed(self._last) if line.strip()), "")
+        return self._last_words
 
     def feed(self, block: bytes) -> None:
         """Take a block of stderr; lines may be split between blocks."""
@@ -55,8 +54,10 @@ class ServerNoise:
     def add(self, stream: str, line: bytes) -> None:
         """Take one line."""
         text = self._redact.sentence(line[:_LINE_LIMIT].decode("utf-8", "replace"), _LINE_LIMIT)
+        if not any(character.isalnum() for character in text):
+            return
         if stream == "stderr":
-            self._last.append(text)
+            self._last_words = text
         now = time.monotonic()
         if now >= self._window_ends:
             if self.flooding:

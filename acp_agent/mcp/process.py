@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import anyio
+import anyio.lowlevel
 
 __all__ = ["ServerProcess", "base_environment"]
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
@@ -79,7 +80,7 @@ async def _deliver(line: bytes, to_session: Incoming, noise: ServerNoise) -> boo
         if line.strip():
             noise.add("stdout", line)
         if noise.flooding:
-            await anyio.sleep(_FLOOD_PAUSE / 100)
+            await anyio.lowlevel.checkpoint()
         return True
     try:
         await to_session.send(SessionMessage(message))
