@@ -154,7 +154,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     """A script for `ScriptedModel`. `prompts` is what a demo says in the user's place, in order."""
 
     turns: Annotated[list[ScriptedTurn], Meta(min_length=1)]
-    name: str = "scenario"
+    name: Annotated[str, Meta(min_length=1)] = "scenario"
     prompts: list[str] = field(default_factory=list)
 
     @classmethod

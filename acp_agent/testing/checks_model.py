@@ -6,7 +6,7 @@
 
 What is checked:
 
-- **the model**: a name, a context window and thought levels of the right types;
+- **the model**: a name, a context window and thought levels of the right types; it can forget a session never seen;
 - **each reply**: only model events, clean text, well-formed tool uses, counts that are not negative; exactly one
   `Finish`, and nothing behind it; the request is left as it was;
 - **every history**: prompts with each kind of block, tool uses with results, failed results, an interrupted reply;
@@ -63,6 +63,7 @@ async def check_model(
     asked = list(requests or sample_requests())
     async with _leaving_nothing("closed without having been asked"), _opened(make_model) as model:
         _check_attributes(model)
+        model.forget("a session never seen")
     for request in asked:
         async with _leaving_nothing("asked once"), _opened(make_model) as model:
             await _check_reply(model, request, timeout)

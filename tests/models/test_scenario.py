@@ -73,6 +73,7 @@ USE = '{ type = "tool_use", name = "x" }'
     [
         ("", 1, "turns", "is missing"),
         ("\nturns = []", 2, "turns", "is empty"),
+        (f"name = ''\n{reply(TEXT)}", 1, "name", "is empty"),
         ("turns = 3", 1, "turns", "expected `array`, got `int`"),
         ("[[turns]]\nreplies = []", 2, "turns[0].replies", "is empty"),
         ("# one\n[[turns]]\nwhen = ''", 2, "turns[0].replies", "is missing"),
