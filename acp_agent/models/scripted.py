@@ -81,6 +81,7 @@ class ScriptedModel(Model):
 
 
 def _event_of(step: ThoughtStep | ToolUseStep | UsageStep | ErrorStep) -> ModelEvent:
+    """What a step that takes no time says. Raises `ModelError` for an `error` step."""
     match step:
         case ThoughtStep(text=text):
             return ThoughtDelta(text)
