@@ -86,7 +86,6 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "README.md").write_text("blue giraffe\n")
-    (folder / "notes.txt").write_text("keep me?\n")
     return folder
 
 
@@ -121,20 +120,21 @@ async def test_what_is_allowed_is_done(spec: str, workspace: Path) -> None:
     editor = Editor("allow_once")
     with anyio.fail_after(PATIENCE):
         async with session_of(editor, spec, workspace) as (agent, session_id):
-            assert await prompt(agent, session_id, "delete file notes.txt") == "end_turn"
+            assert await prompt(agent, session_id, "run command touch made.txt") == "end_turn"
+    assert editor.raw_input["command"] == "touch made.txt"
     assert len(editor.asked) == 1
     assert editor.statuses[-1] == "completed"
-    assert not (workspace / "notes.txt").exists()
+    assert (workspace / "made.txt").exists()
 
 
 async def test_what_is_rejected_is_not_done(spec: str, workspace: Path) -> None:
     editor = Editor("reject_once")
     with anyio.fail_after(PATIENCE):
         async with session_of(editor, spec, workspace) as (agent, session_id):
-            assert await prompt(agent, session_id, "delete file notes.txt") in ("end_turn", "max_turn_requests")
+            assert await prompt(agent, session_id, "run command touch made.txt") in ("end_turn", "max_turn_requests")
     assert editor.asked
     assert "completed" not in editor.statuses
-    assert (workspace / "notes.txt").exists()
+    assert not (workspace / "made.txt").exists()
 
 
 async def test_a_cancel_ends_the_turn_and_the_model(spec: str, workspace: Path, local_model: LocalModel) -> None:
