@@ -1,0 +1,1 @@
+"""Tools: what one is (`base`), the built-in ones (`coding`), and a plain function as one (`function`)."""

@@ -20,6 +20,7 @@ from acp_agent.tools.paths import is_beneath, shown_name
 
 __all__ = [
     "MAX_TEXT_BYTES",
+    "READ_FLAGS",
     "decode_text",
     "encode_text",
     "file_errors",
@@ -34,7 +35,7 @@ __all__ = [
 
 MAX_TEXT_BYTES = 8 * 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -108,7 +109,7 @@ def _opened_parent(real: str, roots: Sequence[str], *, outside: bool, make: bool
 def read_bytes(path: str, roots: Sequence[str], *, outside: bool = False, limit: int | None = None) -> bytes:
     """The bytes of a regular file, the first `limit` of them."""
     with file_errors(path), _opened_parent(os.path.realpath(path), roots, outside=outside) as (folder, name):
-        descriptor = os.open(name, _READ, dir_fd=folder)
+        descriptor = os.open(name, READ_FLAGS, dir_fd=folder)
         try:
             mode = os.fstat(descriptor).st_mode
             if stat.S_ISDIR(mode):

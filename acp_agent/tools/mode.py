@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from acp_agent.content import ContentItem, TextContent
 from acp_agent.tools.arguments import decode_arguments, schema_of
 from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
 from acp_agent.tools.text import code_span, visible
@@ -16,7 +15,6 @@ __all__ = ["SwitchMode"]
 
 class ModeArguments(Struct, forbid_unknown_fields=True):
     mode: Annotated[str, Meta(description="The id of the mode: ask, accept_edits, plan or auto.", min_length=1)]
-    reason: Annotated[str, Meta(description="Why, for the user: in plan mode, the plan to be carried out.")] = ""
 
 
 class SwitchMode(Tool):
@@ -24,8 +22,8 @@ class SwitchMode(Tool):
 
     name = "switch_mode"
     description = (
-        "Ask the user to go on in another session mode. In plan mode, use it when the plan is ready, with the plan as "
-        "the reason; choose `ask` unless the user named another mode."
+        "Ask the user to go on in another session mode. In plan mode, tell the user your plan and then use this to "
+        "leave it; choose `ask` unless the user named another mode."
     )
     kind = "switch_mode"
 
@@ -38,11 +36,9 @@ class SwitchMode(Tool):
             title=f"Switch to mode {code_span(visible(wanted.mode))}",
             kind=self.kind,
             arguments=arguments,
-            content=[ContentItem(TextContent(wanted.reason))] if wanted.reason.strip() else [],
             state=wanted.mode,
         )
 
     async def run(self, proposal: Proposal, context: ToolContext) -> ToolOutput:
         await context.set_mode(proposal.state)
-        text = TextContent(f"The session is in mode {proposal.state} now.")
-        return ToolOutput(content=[*proposal.content, ContentItem(text)], told=[text])
+        return ToolOutput.of_text(f"The session is in mode {proposal.state} now.")
