@@ -116,11 +116,13 @@ class TestClient:
                 process=agent.process,
             )
             tasks.start_soon(link.run, client)
+            if self.editor is not None:
+                self.editor.attach(tasks)
             try:
                 yield client
             finally:
                 if self.editor is not None:
-                    self.editor.close()
+                    await self.editor.aclose()
             tasks.cancel_scope.cancel()
 
     async def _part(self, client: ConnectedClient, agent: Reached) -> None:

@@ -284,6 +284,15 @@ class ConnectedClient:
 
         return await self._until(find, f"{method} number {count}")
 
+    async def wait_for_response(self, id: int | str | None, *, count: int = 1) -> Frame:
+        """Wait for the `count`-th response with an id, one to `send_raw` for instance. Needs the transcript."""
+
+        def find() -> Frame | None:
+            found = [each for each in self.transcript.received() if each.is_response and each.id == id]
+            return found[count - 1] if len(found) >= count else None
+
+        return await self._until(find, f"response to {id!r}, number {count}")
+
     # the end --------------------------------------------------------------------------------------------------------
 
     @property
@@ -314,6 +323,9 @@ class ConnectedClient:
                 line[0].updates.append(update)
         elif frame.method == "$/cancel_request":
             self._answers.cancelled(frame.params.get("requestId"))
+        self._announce()
+
+    def receive_response(self, frame: Frame) -> None:
         self._announce()
 
     def receive_end(self) -> None:

@@ -39,6 +39,9 @@ class Receiver(Protocol):
 
     def receive_notification(self, frame: Frame) -> None: ...
 
+    def receive_response(self, frame: Frame) -> None:
+        """Also one that nothing waits for."""
+
     def receive_end(self) -> None:
         """The agent sends nothing more."""
 
@@ -197,6 +200,7 @@ class Link:
             asked = self._asked.pop(message["id"], None) if is_id(message.get("id")) else None
             if asked is not None:
                 asked.settle(frame)
+            receiver.receive_response(frame)
         elif "id" in message:
             receiver.receive_request(frame)
         else:
