@@ -100,7 +100,8 @@ async def _receive(turn: Turn, model: Model, tools: dict[str, Tool]) -> Reply:
                     case TextDelta(text=text):
                         reply.text.append(text)
                         await turn.send_text(text)
-                        reply.message_id = session.message_id
+                        if not reply.message_id:
+                            reply.message_id = session.message_id
                     case ThoughtDelta(text=text):
                         reply.thought.append(text)
                         await turn.send_thought(text)

@@ -57,7 +57,8 @@ class Turn:
         self.scope = anyio.CancelScope()
         self.on_cancelled: Callable[[], None] | None = None
         self._calls: dict[str, Call] = {}
-        self._unbroken = 0
+        self._port = session.port
+        self._unbroken = 0  # pieces of a message since the last checkpoint
 
     # the prompt -----------------------------------------------------------------------------------------------------
 
@@ -88,13 +89,17 @@ class Turn:
         """Stream a piece of the answer. Waits only when the client has too much to read, never for an answer."""
         if text and not self.is_over:
             self.session.say("agent", text)
-            await self.breathe()
+            self._unbroken += 1
+            if self._unbroken >= BREATH or self._port.full:
+                await self.breathe()
 
     async def send_thought(self, text: str) -> None:
         """Stream a piece of what the agent thinks aloud."""
         if text and not self.is_over:
             self.session.say("thought", text)
-            await self.breathe()
+            self._unbroken += 1
+            if self._unbroken >= BREATH or self._port.full:
+                await self.breathe()
 
     async def send_content(self, block: ContentBlock) -> None:
         """Send a block that is not text, as part of the answer."""
@@ -128,19 +133,16 @@ class Turn:
             self.session.emit(event)
 
     async def breathe(self) -> None:
-        """A checkpoint now and then, and a wait while the client has too much to read."""
-        self._unbroken += 1
-        port = self.session.port
-        if port.full:
-            self._unbroken = 0
-            await port.wait_for_room()
-        elif self._unbroken >= BREATH:
-            self._unbroken = 0
+        """Let others run, and wait while the client has too much to read."""
+        self._unbroken = 0
+        if self._port.full:
+            await self._port.wait_for_room()
+        else:
             await checkpoint()
 
     @property
     def full(self) -> bool:
-        return self.session.port.full
+        return self._port.full
 
     # tools ----------------------------------------------------------------------------------------------------------
 

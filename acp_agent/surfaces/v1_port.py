@@ -51,6 +51,7 @@ class EditorPort:
     def __init__(self, connection: Connection) -> None:
         self.abilities = ClientAbilities()
         self._connection = connection
+        self._send = connection.send_prepared
         self._chunk_starts: dict[str, tuple[str, bytes]] = {}
 
     @property
@@ -85,10 +86,10 @@ class EditorPort:
             start = _chunk_start(session_id, role, message_id)
             self._chunk_starts[session_id] = (message_id, start)
         if len(text) <= PIECE:
-            self._connection.send_prepared(start, text, CHUNK_END)
+            self._send(start, text, CHUNK_END)
         else:
             for piece in pieces(text):
-                self._connection.send_prepared(start, piece, CHUNK_END)
+                self._send(start, piece, CHUNK_END)
 
     def forget(self, session_id: str) -> None:
         self._chunk_starts.pop(session_id, None)
