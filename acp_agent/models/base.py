@@ -63,9 +63,12 @@ class UsageDelta(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True, omit_defaults=True):
-    """The reply is over. `native` goes back to the provider with the history (`AssistantMessage.native`)."""
+    """The reply is over, and with any reason but `end_turn` the turn too.
 
-    reason: Literal["end_turn", "max_tokens", "refusal"] = "end_turn"
+    `native` goes back to the provider with the history (`AssistantMessage.native`).
+    """
+
+    reason: Literal["end_turn", "max_tokens", "max_turn_requests", "refusal"] = "end_turn"
     native: dict[str, Any] | None = None
 
 

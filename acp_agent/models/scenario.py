@@ -19,13 +19,10 @@ The steps, by `type`, with their keys (a `?` marks an optional one):
 | `usage` | `input_tokens`, `output_tokens`, `context_window?` (all in tokens), `cost?` (USD) |
 | `sleep` | `seconds` (`inf` waits until the turn is cancelled) |
 | `error` | `message`, `kind?`, `status?`, `retryable?`: the fields of `ModelError` |
-| `finish` | `reason?`: `end_turn` (default), `max_tokens` or `refusal` |
+| `finish` | `reason?`: `end_turn` (default), `max_tokens`, `max_turn_requests` or `refusal` |
 
-A reply without `finish` ends as `end_turn` does. The protocol has two more stop reasons, which are not a model's to
-give and are refused here: `max_turn_requests` is the agent's own limit, `cancelled` is the user's doing.
-
-What could never be played is refused too: steps behind a `finish` or an `error`, a first reply with `after`, and
-replies behind one that uses no tool, since the turn ends there.
+A reply without `finish` ends as `end_turn` does; what stands behind a `finish` or an `error` is not played. The
+protocol's fifth stop reason, `cancelled`, is the user's doing and cannot be scripted.
 """
 
 from __future__ import annotations
@@ -33,7 +30,6 @@ from __future__ import annotations
 import datetime
 import math
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
@@ -42,7 +38,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from acp_agent.errors import ScenarioError
-from acp_agent.models.toml_lines import KeyPath, line_of, lines_of_keys
+from acp_agent.toml_lines import KeyPath
+from acp_agent.toml_text import Fault, TomlText, explain
 
 __all__ = [
     "ErrorStep",
@@ -60,8 +57,7 @@ __all__ = [
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Tokens: TypeAlias = Annotated[int, Meta(ge=0)]
-FinishReason: TypeAlias = Literal["end_turn", "max_tokens", "refusal"]
-Fault: TypeAlias = tuple[KeyPath, str]  # where, and what is wrong there
+FinishReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal"]
 Outcome: TypeAlias = Literal["completed", "failed"]
 ErrorKind: TypeAlias = Literal[
     "auth",
@@ -160,50 +156,30 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
         """The scenario in this file. Raises `ScenarioError`, also when it cannot be read."""
-        file = str(path)
-        try:
-            data = Path(path).read_bytes()
-        except OSError as problem:
-            raise ScenarioError(f"cannot be read: {problem.strerror or problem}", file=file) from None
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as problem:
-            line = data.count(b"\n", 0, problem.start) + 1
-            raise ScenarioError("is not UTF-8", file=file, line=line) from None
-        return cls.parse(text, file=file)
+        return cls._of(TomlText.load(path, ScenarioError))
 
     @classmethod
     def parse(cls, text: str, *, file: str = "<scenario>") -> Scenario:
         """The scenario in this text. Raises `ScenarioError` naming `file`, the line and the key."""
+        return cls._of(TomlText.parse(text, file, ScenarioError))
+
+    @classmethod
+    def _of(cls, toml: TomlText) -> Scenario:
         fault: Fault | None
         try:
-            scenario = msgspec.convert(_parse_toml(text, file), cls, dec_hook=_compile_regex)
+            scenario = msgspec.convert(toml.values, cls, dec_hook=_compile_regex)
         except msgspec.ValidationError as problem:
-            fault = _explain(str(problem))
+            fault = explain(str(problem), _wrong_choice)
         else:
             fault = next(_unplayable(scenario), None)
             if fault is None:
                 return scenario
-        path, sentence = fault
-        line = line_of(path, lines_of_keys(text)) or 1
-        raise ScenarioError(sentence, file=file, line=line, key=_spell(path))
+        raise toml.fault(*fault)
 
     @classmethod
     def builtin(cls) -> Scenario:
         """What `acp-agent demo` plays, and what is served when no model is configured."""
         return cls.load(Path(__file__).with_name("builtin.toml"))
-
-
-def _parse_toml(text: str, file: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise ScenarioError("is nested too deeply", file=file) from None
-    except tomllib.TOMLDecodeError as problem:
-        sentence, _, place = str(problem).partition(" (at ")
-        known = re.match(r"line (\d+)", place)
-        line = int(known[1]) if known else text.rstrip().count("\n") + 1
-        raise ScenarioError(f"is not TOML: {sentence}", file=file, line=line) from None
 
 
 def _compile_regex(kind: type, value: object) -> object:
@@ -222,26 +198,7 @@ _CHOICES = {
     "after": get_args(Outcome),
     "kind": get_args(ErrorKind),
 }
-_NOT_A_MODELS = {
-    "max_turn_requests": "is the agent's own limit, not a model's to give",
-    "cancelled": "is the user's doing, not a model's to give",
-}
-
-
-def _explain(message: str) -> Fault:
-    """The place and the problem in an error of msgspec's: `Expected ... - at `$.turns[0].when``."""
-    problem, found, place = message.rpartition(" - at `$")
-    problem = problem if found else message
-    path: KeyPath = tuple(int(index) if index else key for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", place))
-    if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", problem, re.DOTALL):
-        return (*path, unknown[1]), "is not a key of this table"
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", problem):
-        return (*path, missing[1]), "is missing"
-    if value := re.fullmatch(r"Invalid (?:enum )?value '(.*)'", problem, re.DOTALL):
-        return path, _wrong_choice(str(path[-1]), value[1])
-    if problem.startswith(("Expected `array` of length", "Expected `str` of length")):
-        return path, "is empty"
-    return path, problem.replace("`object`", "`table`").replace("Expected", "expected", 1)
+_NOT_A_MODELS = {"cancelled": "is the user's doing, not a model's to give"}
 
 
 def _wrong_choice(key: str, value: str) -> str:
@@ -250,34 +207,14 @@ def _wrong_choice(key: str, value: str) -> str:
     return f"{value!r} is not one of {', '.join(_CHOICES[key])}"
 
 
-def _spell(path: KeyPath) -> str:
-    """`turns[0].replies[1].after`: indexes count from 0, as in the errors of most tools."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
-
-
 def _unplayable(scenario: Scenario) -> Iterator[Fault]:
-    """What has the right types and can still not be meant."""
+    """What has the right types and can still not be played."""
     for number, turn in enumerate(scenario.turns):
-        path: KeyPath = ("turns", number, "replies")
-        if turn.replies[0].after:
-            yield (*path, 0, "after"), "the first reply follows the prompt, not a tool result"
         for index, reply in enumerate(turn.replies):
-            yield from _unplayable_steps(reply, (*path, index, "steps"))
-            if index + 1 < len(turn.replies) and _always_ends_turn(reply):
-                yield (*path, index + 1), "is never played: the reply before it uses no tool, so the turn ends there"
-
-
-def _always_ends_turn(reply: ScriptedReply) -> bool:
-    """Whether no further reply can follow. A provider failure may be tried again, and then the next one follows."""
-    return reply.after is None and not any(isinstance(step, ToolUseStep | ErrorStep) for step in reply.steps)
-
-
-def _unplayable_steps(reply: ScriptedReply, path: KeyPath) -> Iterator[Fault]:
-    for index, step in enumerate(reply.steps):
-        if index and isinstance(reply.steps[index - 1], FinishStep | ErrorStep):
-            yield (*path, index), "is never played: the reply is over before it"
-        if isinstance(step, ToolUseStep):
-            yield from _not_json(step.arguments, (*path, index, "arguments"))
+            for position, step in enumerate(reply.steps):
+                if isinstance(step, ToolUseStep):
+                    path = ("turns", number, "replies", index, "steps", position, "arguments")
+                    yield from _not_json(step.arguments, path)
 
 
 def _not_json(value: object, path: KeyPath) -> Iterator[Fault]:

@@ -64,8 +64,8 @@ async def run_model(turn: Turn) -> StopReason:
         spoke = True
         if turn.executor.ends_turn:
             return "end_turn"
-        if finish.reason == "max_tokens":
-            return "max_tokens"
+        if finish.reason != "end_turn":
+            return finish.reason
     return "max_turn_requests"
 
 
