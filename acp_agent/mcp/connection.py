@@ -110,6 +110,8 @@ class McpConnection:
         self._wake.set()
         if self._client is None:
             self._scope.cancel()
+        else:
+            self._scope.deadline = anyio.current_time() + _CLOSE_LIMIT
 
     async def call_tool(self, name: str, arguments: dict[str, Any], on_progress: OnProgress) -> ToolOutput:
         """Call one of the server's tools. Raises `ToolError` when there is no answer, or an error instead of one."""
@@ -199,11 +201,10 @@ class McpConnection:
         """The sentence that helps most: how the process ended, what the HTTP server said, or what the SDK did."""
         words = self._noise.last_words
         said = f" Its last words: {words}" if words else ""
-        status = self._process.own_exit_status if self._process else None
         if timed_out and not end.connected:
             return f"It did not answer within {self.server.start_timeout:g} seconds.{said}"
         if self._process and not end.refused and (self._lost or end.connected):
-            return f"It ended{'' if status is None else f' with status {status}'}.{said}"
+            return f"It ended{self._process.how_it_ended}.{said}"
         if self._refusals.last:
             return f"It answered with {self._refusals.last}."
         return end.reason or "The connection was closed."

@@ -25,13 +25,16 @@ _LOGGERS_WITH_ADDRESSES = ("httpx2", "mcp.client.streamable_http", "mcp.client.s
 
 
 class Refusals:
-    """Remembers how the server refused last; the SDK's error does not say it."""
+    """Remembers how the server refused the last request; the SDK's error does not say it."""
 
     def __init__(self) -> None:
         self.last = ""
 
     async def note(self, response: httpx2.Response) -> None:
+        if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            return  # it offers no stream for messages of its own, which it need not
         if response.status_code < 400:
+            self.last = ""
             return
         try:
             phrase = HTTPStatus(response.status_code).phrase

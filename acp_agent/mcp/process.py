@@ -22,7 +22,7 @@ __all__ = ["ServerProcess", "base_environment"]
 _BLOCK = 64 * 1024
 _EOF_GRACE = 0.5
 _TERM_GRACE = 0.5
-_KILL_GRACE = 1.0
+_KILL_GRACE = 0.5
 _POLL = 0.01
 _INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 
@@ -59,9 +59,12 @@ class ServerProcess:
             os.set_blocking(fd, False)
 
     @property
-    def own_exit_status(self) -> int | None:
-        """How it ended by itself, as `subprocess` has it (a signal is negative); known after `end`, else None."""
-        return self._popen.returncode if self._went_by_itself else None
+    def how_it_ended(self) -> str:
+        """For a sentence, after `end`: ` with status 1`, ` by signal 9`, or nothing if it was we who ended it."""
+        status = self._popen.returncode if self._went_by_itself else None
+        if status is None:
+            return ""
+        return f" with status {status}" if status >= 0 else f" by signal {-status}"
 
     async def read_stdout(self) -> bytes:
         """The next block, empty at EOF."""
@@ -82,7 +85,7 @@ class ServerProcess:
         await anyio.lowlevel.checkpoint()
 
     async def end(self) -> None:
-        """End the group and close the pipes; bounded to about two seconds, and not to be cancelled."""
+        """End the group and close the pipes; bounded to about one and a half seconds, and not to be cancelled."""
         with anyio.CancelScope(shield=True):
             self._pipes[0].close()
             self._went_by_itself = await self._wait(self._has_exited, _EOF_GRACE)
@@ -133,11 +136,10 @@ class ServerProcess:
 
 
 async def _read(fd: int) -> bytes:
-    await anyio.wait_readable(fd)
-    try:
-        return os.read(fd, _BLOCK)
-    except BlockingIOError:
-        return await _read(fd)
+    while True:
+        await anyio.wait_readable(fd)
+        with suppress(BlockingIOError):
+            return os.read(fd, _BLOCK)
 
 
 def _drain(fd: int) -> None:

@@ -121,7 +121,7 @@ class McpToolset:
     def status(self) -> list[McpStatus]:
         """How each server does, in order."""
         if not self._connections:
-            state: McpState = "failed" if self._missing else "connecting"
+            state: McpState = "failed" if self._missing else "closed" if self._closing else "connecting"
             return [McpStatus(server.name, server.transport, state, detail=self._missing) for server in self._servers]
         return [
             McpStatus(
@@ -179,5 +179,6 @@ def _import_sdk() -> tuple[type[McpConnection], type[ClientAnswers]]:
 
     for name in _SDK_LOGGERS:
         # With no handler at all Python prints warnings on stderr, which editors show as errors of ours.
-        logging.getLogger(name).addHandler(logging.NullHandler())
+        if not (sdk_logger := logging.getLogger(name)).handlers:
+            sdk_logger.addHandler(logging.NullHandler())
     return McpConnection, ClientAnswers

@@ -112,6 +112,9 @@ def call_tool(request: dict[str, Any]) -> None:
             answer(request, {**text(f"token {os.environ['API_TOKEN']} expired"), "isError": True})
         case "environment":
             answer(request, text(json.dumps(dict(os.environ))))
+        case "stuck":
+            write({"method": "notifications/tools/list_changed"})
+            answer(request, text("done"))
         case "modern":
             answer(request, {"resultType": "complete", **text("done")})
         case _:
@@ -125,6 +128,8 @@ def serve(line: str, waiting: list[dict[str, Any]]) -> None:
             initialize(request)
         case "server/discover" if MODE == "modern":
             discover(request)
+        case "tools/list" if MODE == "stuck" and waiting:
+            pass
         case "tools/list":
             list_tools(request)
         case "tools/call":

@@ -199,6 +199,14 @@ async def test_a_message_without_an_end_ends_the_connection_and_not_the_agent() 
             await call(toolset, "work")
 
 
+async def test_a_server_that_never_lists_its_tools_again_keeps_them_and_does_not_hold_up_the_close() -> None:
+    async with running(toolset_of(plain_server("stuck", start_timeout=30.0))) as toolset:
+        assert told(await call(toolset, "work")) == "done"
+        assert told(await call(toolset, "work")) == "done"
+        with anyio.fail_after(6):
+            await toolset.aclose()
+
+
 async def test_a_server_without_tools_is_connected_and_has_none() -> None:
     async with running(toolset_of(plain_server("toolless"))) as toolset:
         assert [(status.state, status.tools) for status in toolset.status()] == [("connected", [])]

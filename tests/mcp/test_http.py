@@ -133,6 +133,21 @@ async def test_a_refusal_is_named_by_its_status_and_secrets_stay_out_of_every_te
     assert "s3cret" not in caplog.text + output.out + output.err + repr(server) + failure.reason
 
 
+@pytest.mark.parametrize(
+    ("statuses", "last"),
+    [((401,), "HTTP 401 Unauthorized"), ((404, 200), ""), ((403, 405), "HTTP 403 Forbidden"), ((599,), "HTTP 599")],
+)
+async def test_only_a_refusal_of_the_last_request_is_remembered(statuses: tuple[int, ...], last: str) -> None:
+    import httpx2
+
+    from acp_agent.mcp.http import Refusals
+
+    refusals = Refusals()
+    for status in statuses:
+        await refusals.note(httpx2.Response(status))
+    assert refusals.last == last
+
+
 async def test_user_and_password_of_an_address_are_sent_as_a_header() -> None:
     with refusing() as (port, seen):
         server = McpServer(name="locked", transport="http", url=f"http://user:pass%20word@127.0.0.1:{port}/mcp")
