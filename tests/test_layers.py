@@ -16,13 +16,13 @@ LAYERS = (
     ("agent",),
     ("program",),
     ("server",),
-    ("surfaces",),
+    ("surfaces", "settings"),
     ("mcp", "runtime"),
-    ("protocol", "jsonrpc", "tools", "models", "store", "settings"),
+    ("protocol", "jsonrpc", "tools", "models", "store"),
     ("transports", "events", "credentials"),
     ("history",),
-    ("content",),
-    ("errors", "log", "version", "paths"),
+    ("content", "toml_text"),
+    ("errors", "log", "version", "paths", "toml_lines"),
 )
 # Below the layers' order, what a layer must not know although it could see it.
 STRANGERS = {

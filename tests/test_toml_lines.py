@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from acp_agent.models.toml_lines import KeyPath, line_of, lines_of_keys
+from acp_agent.toml_lines import KeyPath, line_of, lines_of_keys
 
 TEXT = r'''
 # [[turns]] in a comment
