@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import SocketStream
+
+from acp_agent.errors import ToolError
+from acp_agent.tools.addresses import is_public, resolve_host
+from acp_agent.tools.fetch import MAX_BYTES, FetchUrl
+from tests.tools.fakes import FakeCall, told
+
+pytestmark = pytest.mark.anyio
+
+PUBLIC = "93.184.216.34"
+
+
+def fetching(
+    handler: Callable[[httpx2.Request], httpx2.Response], addresses: dict[str, str] | None = None, **settings: bool
+) -> FetchUrl:
+    async def resolve(host: str, port: int) -> list[str]:
+        return [(addresses or {}).get(host, PUBLIC)]
+
+    return FetchUrl(transport=httpx2.MockTransport(handler), resolve=resolve, **settings)
+
+
+async def test_a_page_comes_as_markdown_without_its_scripts(call: FakeCall) -> None:
+    html = "<html><head><script>evil()</script></head><body><h1>Titel é</h1><p>See <a href='/x'>this</a></p></body>"
+    tool = fetching(lambda request: httpx2.Response(200, html=html))
+    proposal = await call.propose(tool, url="https://Example.com/page?q=1")
+    assert proposal.title == "Fetch https://Example.com/page?q=1"
+    assert (proposal.kind, proposal.permission, proposal.key) == ("fetch", "ask", "example.com")
+    output = await tool.run(proposal, call)
+    assert told(output) == "# Titel é\n\nSee [this](https://Example.com/x)"
+    assert output.raw_output["status"] == 200
+
+
+async def test_the_request_goes_to_the_address_that_was_checked_in_the_hosts_name(call: FakeCall) -> None:
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200, text="ok")
+
+    await call.call(fetching(answer), url="https://example.com:8443/a?b=c")
+    (request,) = seen
+    assert request.url.host == PUBLIC
+    assert request.url.port == 8443
+    assert request.headers["Host"] == "example.com:8443"
+    assert request.extensions["sni_hostname"] == "example.com"
+    assert request.headers.get_list("Host") == ["example.com:8443"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1%eth0", "::ffff:127.0.0.1", "64:ff9b::7f00:1"),
+        *("100.64.0.1", "0.0.0.0", "224.0.0.1", "fd00::1", "2002:7f00:1::", "192.168.1.1", "255.255.255.255"),
+    ],
+)
+async def test_addresses_of_this_machine_and_its_network_are_refused(call: FakeCall, address: str) -> None:
+    def never(request: httpx2.Request) -> httpx2.Response:
+        raise AssertionError("nothing may be sent")
+
+    assert not is_public(address)
+    with pytest.raises(ToolError, match="an address of this machine or a private network"):
+        await call.call(fetching(never, {"inside.example": address}), url="http://inside.example/")
+
+
+def test_addresses_of_the_internet_are_taken() -> None:
+    assert all(map(is_public, [PUBLIC, "2606:4700::1111", "::ffff:8.8.8.8", "1.1.1.1"]))
+
+
+async def test_each_redirect_is_checked_and_another_host_is_left_to_the_user(call: FakeCall) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        match request.headers["Host"], request.url.path:
+            case "a.example", "/start":
+                return httpx2.Response(301, headers={"Location": "https://www.a.example/next"})
+            case "www.a.example", "/next":
+                return httpx2.Response(200, text="arrived")
+            case "a.example", "/away":
+                return httpx2.Response(302, headers={"Location": "//b.example/"})
+            case "a.example", "/loop":
+                return httpx2.Response(302, headers={"Location": "/loop"})
+            case "a.example", "/inside":
+                return httpx2.Response(302, headers={"Location": "http://www.a.example:80/"})
+            case "a.example", "/file":
+                return httpx2.Response(302, headers={"Location": "file:///etc/passwd"})
+        raise AssertionError(str(request.url))
+
+    tool = fetching(answer)
+    assert told(await call.call(tool, url="http://a.example/start")) == "arrived"
+    away = told(await call.call(tool, url="http://a.example/away"))
+    assert away == "http://a.example/away redirects to http://b.example/, another host. Fetch that if you want it."
+    with pytest.raises(ToolError, match="More than 5 redirects"):
+        await call.call(tool, url="http://a.example/loop")
+    with pytest.raises(ToolError, match="no http or https URL"):
+        await call.call(tool, url="http://a.example/file")
+    with pytest.raises(ToolError, match=r"at 10\.0\.0\.1"):
+        await call.call(fetching(answer, {"www.a.example": "10.0.0.1"}), url="http://a.example/inside")
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://a/", "file:///etc/passwd", "example.com", "http://", "http://u:p@a/", "http://a:x/", "http://[::1"]
+)
+async def test_what_is_no_usable_url_is_refused(call: FakeCall, url: str) -> None:
+    with pytest.raises(ToolError, match="URL"):
+        await call.propose(FetchUrl(), url=url)
+
+
+async def test_size_type_and_status_are_said(call: FakeCall) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65536
+
+    big = httpx2.Response(200, headers={"Content-Type": "text/plain"}, content=endless())
+    output = await call.call(fetching(lambda request: big), url="http://a.example/")
+    assert output.raw_output["bytes"] == MAX_BYTES
+    assert "only the first 4 MiB were read" in told(output)
+    pdf = httpx2.Response(200, headers={"Content-Type": "application/pdf"}, content=b"%PDF")
+    with pytest.raises(ToolError, match="is application/pdf, not text"):
+        await call.call(fetching(lambda request: pdf), url="http://a.example/")
+    missing = await call.call(fetching(lambda request: httpx2.Response(404, text="gone")), url="http://a.example/")
+    assert missing.failed
+    assert told(missing) == "HTTP status 404\n\ngone"
+
+
+async def test_a_network_error_is_a_sentence(call: FakeCall) -> None:
+    def fail(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused")
+
+    with pytest.raises(ToolError, match=r"http://a\.example/ could not be fetched: refused"):
+        await call.call(fetching(fail), url="http://a.example/")
+    with pytest.raises(ToolError, match="There is no host"):
+        await resolve_host("no-such-host.invalid", 80)
+
+
+async def test_a_host_that_says_nothing_is_given_up(call: FakeCall) -> None:
+    async def silent(stream: SocketStream) -> None:
+        async with stream:
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+            tasks.start_soon(listener.serve, silent)
+            port = listener.extra(anyio.abc.SocketAttribute.local_port)
+            with pytest.raises(ToolError, match=r"within 0\.2 s|could not be fetched"):
+                await call.call(FetchUrl(allow_private=True, timeout=0.2), url=f"http://127.0.0.1:{port}/")
+            tasks.cancel_scope.cancel()
+        await listener.aclose()
+
+
+async def test_a_real_connection_goes_to_the_resolved_address(call: FakeCall) -> None:
+    requests: list[bytes] = []
+
+    async def serve(stream: SocketStream) -> None:
+        async with stream:
+            requests.append(await stream.receive())
+            await stream.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok")
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+            tasks.start_soon(listener.serve, serve)
+            port = listener.extra(anyio.abc.SocketAttribute.local_port)
+            tool = FetchUrl(allow_private=True, resolve=resolve)
+            assert told(await call.call(tool, url=f"http://some.example:{port}/x")) == "ok"
+            tasks.cancel_scope.cancel()
+        await listener.aclose()
+    assert b"GET /x HTTP/1.1\r\n" in requests[0]
+    assert f"Host: some.example:{port}\r\n".encode() in requests[0]
+
+
+async def test_a_missing_extra_names_the_pip_line(call: FakeCall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "html2text", None)
+    with pytest.raises(ToolError, match=r"pip install 'acp-agent\[fetch\]'"):
+        await call.propose(FetchUrl(), url="https://example.com/")
