@@ -93,7 +93,7 @@ class ThreadSink:
         self._broken = False
 
     def write(self, data: memoryview) -> int:
-        if self._thread is None:
+        if self._thread is None and not self._closed:
             self._thread = threading.Thread(target=self._write, args=[RunningLoop()], name="acp writer", daemon=True)
             self._thread.start()
         with self._changed:
