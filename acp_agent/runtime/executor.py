@@ -176,7 +176,7 @@ class ToolExecutor:
         if decision.verdict == "ask":
             async with self.turn.questions:
                 decision = self.turn.judge(call)  # an "always" given meanwhile settles it
-                if decision.verdict == "ask":
+                if decision.verdict == "ask" and not self.turn.cancelled:
                     decision = await self._ask(call)
         if decision.stops_turn:
             self.turn.cancel()

@@ -113,7 +113,8 @@ async def _receive(turn: Turn, model: Model, tools: dict[str, Tool]) -> Reply:
                         reply.finish = event
         whole = True
     finally:
-        session.end_message()
+        if not turn.is_over:  # else the message is the next turn's
+            session.end_message()
         if whole or any(reply.text):
             turn.add_history(reply.message(whole=whole))
     _tell_usage(turn, model, reply.usage)

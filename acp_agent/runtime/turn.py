@@ -237,7 +237,8 @@ class Turn:
         """Do the work, and note how it ended. An exception that is a bug is raised, for the log."""
         try:
             with self.scope:
-                self.outcome = Outcome(await work(self) or "end_turn")
+                if not self.cancelled:  # else it never begins
+                    self.outcome = Outcome(await work(self) or "end_turn")
         except ModelError as error:
             self.outcome = Outcome(error=error_of_model(error))
         except RequestError as error:
