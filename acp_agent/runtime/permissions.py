@@ -8,7 +8,7 @@ The order in which a call is judged, first match wins:
     remembered answer          of this session, under the tool's own key; never for a path outside the roots
     ask rule                   always
     mode `auto`                allow
-    allow rule                 never for a path outside the roots
+    allow rule                 never for a path outside the roots, nor for a sensitive file that it does not name
     mode `accept_edits`        edits inside the roots, but of sensitive files
     tool's own default         allow inside the roots, else ask
 """
@@ -16,14 +16,13 @@ The order in which a call is judged, first match wins:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from acp_agent.content import PermissionKind
 from acp_agent.events import Choice
 from acp_agent.runtime.client import PermissionAnswer, PermissionOption
+from acp_agent.runtime.rules import PermissionRule, Verdict
 from acp_agent.tools.base import Proposal
 
 __all__ = [
@@ -32,11 +31,10 @@ __all__ = [
     "PermissionMemory",
     "PermissionPolicy",
     "PermissionRule",
+    "Verdict",
     "judge_answer",
     "offer_options",
 ]
-
-Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 MODES = (
     Choice("ask", "Ask", "Asks before it changes anything"),
@@ -55,23 +53,6 @@ class Decision(Struct, frozen=True):
     verdict: Verdict
     reason: str
     stops_turn: bool = False
-
-
-class PermissionRule(Struct, frozen=True):
-    """A standing decision on calls of `tool` (a glob on its name) whose key or path matches `pattern` (a glob)."""
-
-    decision: Verdict
-    tool: str
-    pattern: str = "*"
-
-    def matches(self, tool: str, proposal: Proposal) -> bool:
-        if not fnmatchcase(tool, self.tool):
-            return False
-        subjects = [proposal.key, *(location.path for location in proposal.locations)]
-        return self.pattern == "*" or any(fnmatchcase(subject, self.pattern) for subject in subjects if subject)
-
-    def __str__(self) -> str:
-        return f"{self.decision} {self.tool}({self.pattern})" if self.pattern != "*" else f"{self.decision} {self.tool}"
 
 
 class PermissionMemory:
@@ -119,7 +100,7 @@ def _decide_by_mode(proposal: Proposal, mode: str, allowed_by: PermissionRule | 
         return Decision("allow", "Mode auto asks nothing.")
     if proposal.outside:
         return None
-    if allowed_by is not None and not (proposal.sensitive and allowed_by.pattern == "*"):
+    if allowed_by is not None:
         return Decision("allow", f"Allowed by the rule `{allowed_by}`.")
     if mode == "accept_edits" and proposal.kind == "edit" and not proposal.sensitive:
         return Decision("allow", "Mode accept_edits allows edits inside the workspace.")
