@@ -21,6 +21,7 @@ from acp_agent.store.base import SessionStore
 from acp_agent.version import VERSION
 
 if TYPE_CHECKING:
+    from acp_agent.runtime.instructions import SystemPrompt
     from acp_agent.server import Trace
 
 __all__ = ["build_agent", "serve"]
@@ -50,7 +51,27 @@ def build_agent(arguments: Namespace, state: Path) -> Agent:
         tools=coding_tools(terminal=arguments.terminal),
         mode=arguments.mode,
         store=partial(open_store, state),
+        system_prompt=system_prompt_of(arguments) if specs_of(arguments) else None,
     )
+
+
+def system_prompt_of(arguments: Namespace) -> SystemPrompt:
+    """What a real model is told first: the built-in text, or the user's file. Raises `AcpAgentError`."""
+    from acp_agent.runtime.instructions import SystemPrompt
+
+    if arguments.system_prompt is None:
+        return SystemPrompt()
+    try:
+        return SystemPrompt(arguments.system_prompt.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise AcpAgentError(f"--system-prompt {arguments.system_prompt}: {error}") from error
+
+
+def specs_of(arguments: Namespace) -> list[str]:
+    """The models asked for, on the command line or in the environment; none when a scenario is played."""
+    if arguments.scenario is not None:
+        return []
+    return arguments.model or os.environ.get("ACP_AGENT_MODEL", "").split()
 
 
 def open_store(state: Path) -> SessionStore:
@@ -62,8 +83,8 @@ def open_store(state: Path) -> SessionStore:
 
 def models_of(arguments: Namespace) -> dict[str, Model]:
     """By name, the default first: a scenario, the models asked for, or the built-in scenario that says what to do."""
-    specs = arguments.model or os.environ.get("ACP_AGENT_MODEL", "").split()
-    if arguments.scenario is None and specs:
+    specs = specs_of(arguments)
+    if specs:
         from acp_agent.models.spec import model_from_spec
 
         return {spec: model_from_spec(spec) for spec in specs}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 from acp_agent.content import StopReason
 from acp_agent.events import Command
 from acp_agent.runtime.compaction import compact
@@ -11,13 +9,6 @@ from acp_agent.runtime.definition import SessionCommand
 from acp_agent.runtime.turn import Turn
 
 __all__ = ["built_in_commands"]
-
-
-@runtime_checkable
-class HasStatus(Protocol):
-    """A service that can say how its parts do: the MCP servers."""
-
-    def describe_status(self) -> str: ...
 
 
 def built_in_commands() -> dict[str, SessionCommand]:
@@ -42,17 +33,22 @@ async def show_help(turn: Turn, _: str) -> StopReason | None:
 
 
 async def show_tools(turn: Turn, _: str) -> StopReason | None:
-    tools = await turn.session.tools()
     lines = [
-        f"- `{tool.name}` ({tool.kind}, {tool.permission}): {_first_line(tool.description)}" for tool in tools.values()
+        f"- `{tool.name}` ({tool.kind}, {tool.permission}): {_first_line(tool.description)}"
+        for tool in (await turn.session.tools()).values()
     ]
     await turn.send_text("\n".join(["Tools:", "", *lines]) if lines else "There are no tools.")
     return None
 
 
 async def show_mcp(turn: Turn, _: str) -> StopReason | None:
-    texts = [service.describe_status() for service in turn.session.services if isinstance(service, HasStatus)]
-    await turn.send_text("\n".join(texts) or "This session has no MCP servers.")
+    lines = [
+        f"- {status.name}: {status.state}{f', {len(status.tools)} tools' if status.tools else ''}"
+        f"{f' ({status.detail})' if status.detail else ''}"
+        for service in turn.session.services
+        for status in service.status()
+    ]
+    await turn.send_text("\n".join(["MCP servers:", "", *lines]) if lines else "This session has no MCP servers.")
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
+from anyio import to_thread
 from msgspec import Struct, structs
 
 from acp_agent.content import StopReason, clean_json
@@ -86,11 +87,12 @@ async def _receive(turn: Turn, model: Model, tools: dict[str, Tool]) -> Reply:
     session = turn.session
     reply = Reply([], [], [])
     whole = False
+    make_system = session.definition.system_prompt
     request = ModelRequest(
         session_id=session.id,
         messages=make_whole(session.history),
         tools=[ToolSpec(tool.name, tool.description, tool.input_schema) for tool in tools.values()],
-        system=session.definition.system_prompt(session) if session.definition.system_prompt else "",
+        system=await to_thread.run_sync(make_system, session) if make_system else "",
         thought_level=session.options.thought_level,
     )
     try:

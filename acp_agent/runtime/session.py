@@ -64,8 +64,26 @@ class ServiceFailure(Protocol):
     def reason(self) -> str: ...
 
 
+class ServiceStatus(Protocol):
+    """How one part of a service does; `detail` says why, when it does not."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def tools(self) -> Sequence[str]: ...
+
+    @property
+    def detail(self) -> str: ...
+
+
 class Service(Protocol):
     """What lives with a session beside its turns: its MCP servers."""
+
+    def status(self) -> Sequence[ServiceStatus]: ...
 
     async def wait_ready(self, seconds: float) -> None: ...
 

@@ -233,20 +233,28 @@ class SurfaceV1:
 def place_of(
     params: session_setup.NewSessionRequest | session_setup.LoadSessionRequest | session_setup.ResumeSessionRequest,
 ) -> SessionPlace:
-    servers = [mcp_server(server) for server in params.mcp_servers]
+    servers = [mcp_server(server, f"$.mcpServers[{index}]") for index, server in enumerate(params.mcp_servers)]
     return SessionPlace(cwd=params.cwd, roots=params.additional_directories, mcp_servers=servers)
 
 
-def mcp_server(server: session_setup.McpServer) -> McpServer:
-    """A server as the MCP client knows it, whatever version named it."""
-    from acp_agent.mcp.servers import McpServer
+def mcp_server(server: session_setup.McpServer, path: str) -> McpServer:
+    """A server as the MCP client knows it, whatever version named it. Raises `DecodeError` for one that cannot be."""
+    from acp_agent.mcp.servers import McpServer, server_problem
 
     match server:
         case session_setup.McpServerStdio():
             env = {variable.name: variable.value for variable in server.env}
-            return McpServer(name=server.name, command=server.command, args=server.args, env=env)
-        case session_setup.McpServerHttp() | session_setup.McpServerSse():
-            is_http = isinstance(server, session_setup.McpServerHttp)
-            headers = {header.name: header.value for header in server.headers}
-            return McpServer(name=server.name, transport="http" if is_http else "sse", url=server.url, headers=headers)
-    raise TypeError(f"not an MCP server: {server!r}")
+            found = McpServer(name=server.name, command=server.command, args=server.args, env=env)
+        case session_setup.McpServerHttp(headers=headers) | session_setup.McpServerSse(headers=headers):
+            found = McpServer(
+                name=server.name,
+                transport="http" if isinstance(server, session_setup.McpServerHttp) else "sse",
+                url=server.url,
+                headers={header.name: header.value for header in headers},
+            )
+        case _:
+            raise DecodeError("This is no MCP server.", path)
+    problem = server_problem(found)
+    if problem is not None:
+        raise DecodeError(problem, path)
+    return found
