@@ -20,7 +20,6 @@ from acp_agent.history import AssistantMessage, HistoryMessage, ToolResult, Tool
 from acp_agent.models.base import Model, ModelEvent, ModelRequest, ToolSpec
 from acp_agent.models.prompts import (
     image_of,
-    inline_references,
     provider_id,
     provider_name,
     spoken,
@@ -30,6 +29,7 @@ from acp_agent.models.prompts import (
 from acp_agent.models.provider import ApiKey, Provider
 from acp_agent.models.replies import Reason, Reply, stop_reason
 from acp_agent.models.retry import RetryPolicy, stream_with_retries
+from acp_agent.models.schemas import inline_references
 
 if TYPE_CHECKING:
     import httpx2
@@ -150,6 +150,8 @@ class AnthropicModel(Model):
                     raise self._provider.failure(item.error)
                 for event in reading.take(item):
                     yield event
+        if self.context_window is None:
+            self.context_window = await self._provider.context_window(self.name)
         for event in reading.close(self.context_window):
             yield event
 
@@ -188,8 +190,8 @@ class _Reading:
         """The end of the reply; `ModelError` when it has none."""
         usage = self._usage
         cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-        self._reply.count((usage.input_tokens or 0) + cached, usage.output_tokens, window=window)
-        return self._reply.close(self._native())
+        self._reply.count((usage.input_tokens or 0) + cached, usage.output_tokens)
+        return self._reply.close(self._native(), window)
 
     def _begin(self, index: int, block: _Block) -> Iterator[ModelEvent]:
         match block.type:
@@ -263,6 +265,7 @@ def _provider(
         label=f"the model server at {urlsplit(address).hostname}" if address else "Anthropic",
         api_key=api_key,
         key_variable="ANTHROPIC_API_KEY",
+        models_path="/v1/models" if address else "/v1/models/{name}",
         owns_http=http_client is None,
     )
 

@@ -21,7 +21,6 @@ from acp_agent.history import AssistantMessage, ToolResult, UserMessage
 from acp_agent.models.base import Model, ModelEvent, ModelRequest, ToolSpec
 from acp_agent.models.prompts import (
     image_of,
-    inline_references,
     json_text,
     provider_id,
     provider_name,
@@ -33,6 +32,7 @@ from acp_agent.models.prompts import (
 from acp_agent.models.provider import ApiKey, Provider
 from acp_agent.models.replies import Reason, Reply, stop_reason
 from acp_agent.models.retry import RetryPolicy, stream_with_retries
+from acp_agent.models.schemas import inline_references
 
 if TYPE_CHECKING:
     import httpx2
@@ -137,9 +137,11 @@ class OpenAIModel(Model):
             async for chunk in chunks:
                 if chunk.error:
                     raise self._provider.failure(chunk.error)
-                for event in reading.take(chunk, self.context_window):
+                for event in reading.take(chunk):
                     yield event
-        for event in reading.close():
+        if self.context_window is None:
+            self.context_window = await self._provider.context_window(self.name)
+        for event in reading.close(self.context_window):
             yield event
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
@@ -160,10 +162,10 @@ class _Reading:
         self._thoughts: list[str] = []
         self._refused = False
 
-    def take(self, chunk: _Chunk, window: int | None) -> Iterator[ModelEvent]:
+    def take(self, chunk: _Chunk) -> Iterator[ModelEvent]:
         """What the chunk adds."""
         if chunk.usage is not None:
-            self._reply.count(chunk.usage.prompt_tokens, chunk.usage.completion_tokens, window=window)
+            self._reply.count(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
         for choice in (chunk.choices or [])[:1]:
             delta = choice.delta
             if choice.message is not None and not self._reply.has_text:
@@ -173,10 +175,10 @@ class _Reading:
             if choice.finish_reason is not None:
                 self._finish(choice.finish_reason)
 
-    def close(self) -> Iterator[ModelEvent]:
+    def close(self, window: int | None) -> Iterator[ModelEvent]:
         """The end of the reply; `ModelError` when it has none."""
         thoughts = "".join(self._thoughts)
-        return self._reply.close({"openai": {"reasoning_content": thoughts}} if thoughts else None)
+        return self._reply.close({"openai": {"reasoning_content": thoughts}} if thoughts else None, window)
 
     def _take_delta(self, delta: _Delta, *, closing: bool) -> Iterator[ModelEvent]:
         if delta.reasoning_content:
@@ -231,6 +233,7 @@ def open_ai_provider(
         label=f"the model server at {urlsplit(address).hostname}" if address else "OpenAI",
         api_key=api_key,
         key_variable="OPENAI_API_KEY",
+        models_path="/models" if address else None,
         owns_http=http_client is None,
     )
 

@@ -18,7 +18,6 @@ from acp_agent.models.base import Model, ModelEvent, ModelRequest, ToolSpec
 from acp_agent.models.openai import open_ai_provider, reasoning_levels
 from acp_agent.models.prompts import (
     image_of,
-    inline_references,
     json_text,
     provider_id,
     provider_name,
@@ -30,6 +29,7 @@ from acp_agent.models.prompts import (
 from acp_agent.models.provider import ApiKey
 from acp_agent.models.replies import Reason, Reply, stop_reason
 from acp_agent.models.retry import RetryPolicy, stream_with_retries
+from acp_agent.models.schemas import inline_references
 
 if TYPE_CHECKING:
     import httpx2
@@ -128,9 +128,11 @@ class OpenAIResponsesModel(Model):
             async for item in stream:
                 if (error := _error_of(item)) is not None:
                     raise self._provider.failure(error)
-                for event in reading.take(item, self.context_window):
+                for event in reading.take(item):
                     yield event
-        for event in reading.close():
+        if self.context_window is None:
+            self.context_window = await self._provider.context_window(self.name)
+        for event in reading.close(self.context_window):
             yield event
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
@@ -153,7 +155,7 @@ class _Reading:
         self._items: dict[int, dict[str, Any]] = {}
         self._refused = False
 
-    def take(self, event: _Event, window: int | None) -> Iterator[ModelEvent]:
+    def take(self, event: _Event) -> Iterator[ModelEvent]:
         """What the event adds. One of an unknown type adds nothing."""
         kind, _, stage = event.type.removeprefix("response.").rpartition(".")
         match kind:
@@ -169,13 +171,13 @@ class _Reading:
             case "output_item":
                 self._take_item(event.output_index, event.item or _Item(), stage)
         if event.response is not None and event.type in LAST:
-            self._finish(event.response, window)
+            self._finish(event.response)
 
-    def close(self) -> Iterator[ModelEvent]:
+    def close(self, window: int | None) -> Iterator[ModelEvent]:
         """The end of the reply; `ModelError` when it has none."""
         items = [self._items[index] for index in sorted(self._items)]
         reasoned = any(item["type"] == "reasoning" for item in items)
-        return self._reply.close({"openai_responses": items} if reasoned else None)
+        return self._reply.close({"openai_responses": items} if reasoned else None, window)
 
     def _fresh(self, event: _Event, kind: str, stage: str, part: int) -> str:
         key = (kind, event.output_index, part)
@@ -197,9 +199,9 @@ class _Reading:
             case "message":
                 self._items[index] = {"type": "message"}
 
-    def _finish(self, response: _Response, window: int | None) -> None:
+    def _finish(self, response: _Response) -> None:
         if response.usage is not None:
-            self._reply.count(response.usage.input_tokens, response.usage.output_tokens, window=window)
+            self._reply.count(response.usage.input_tokens, response.usage.output_tokens)
         if self._refused:
             self._reply.reason = "refusal"
         elif response.incomplete_details is not None:

@@ -1,9 +1,9 @@
-"""What each provider's messages need of the history and the tools: ids, names, schemas and labels that it accepts."""
+"""What each provider's messages need of the history and the tools: ids, names and labels that it accepts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -15,7 +15,6 @@ from acp_agent.models.base import ToolSpec
 
 __all__ = [
     "image_of",
-    "inline_references",
     "json_text",
     "provider_id",
     "provider_name",
@@ -86,35 +85,3 @@ def json_text(value: Any) -> str:
 def tool_names(tools: Iterable[ToolSpec]) -> dict[str, str]:
     """From the names that the provider is given to the tools' own."""
     return {provider_name(tool.name): tool.name for tool in tools}
-
-
-def inline_references(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`schema` as an object schema that stands on its own: local `$ref`s written out, a ring of them left open."""
-    own = {key: value for key, value in schema.items() if key not in ("$defs", "definitions", "$schema", "$id")}
-    return {"type": "object", "properties": {}, **_inline(own, schema, ())}
-
-
-def _inline(node: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
-    if isinstance(node, list):
-        return [_inline(item, root, inside) for item in node]
-    if not isinstance(node, Mapping):
-        return node
-    reference = node.get("$ref")
-    if not isinstance(reference, str):
-        return {key: _inline(value, root, inside) for key, value in node.items()}
-    rest = {key: _inline(value, root, inside) for key, value in node.items() if key != "$ref"}
-    if reference in inside:
-        return rest  # a ring: anything goes from here on
-    target = _inline(_look_up(reference, root), root, (*inside, reference))
-    return {**target, **rest} if isinstance(target, dict) else rest
-
-
-def _look_up(reference: str, root: Mapping[str, Any]) -> Any:
-    """What a local reference (`#/$defs/Name`) points at, or an empty schema."""
-    node: Any = root
-    if not reference.startswith("#"):
-        return {}
-    for part in reference[1:].strip("/").split("/") if reference != "#" else []:
-        step = part.replace("~1", "/").replace("~0", "~")
-        node = node.get(step, {}) if isinstance(node, Mapping) else {}
-    return node

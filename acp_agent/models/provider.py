@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -22,6 +23,7 @@ import msgspec
 from acp_agent.content import clean_json
 from acp_agent.errors import ModelError
 from acp_agent.models.failures import ProviderError, of_error_object, of_exception, unreadable
+from acp_agent.models.windows import window_in
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,6 +34,7 @@ ApiKey: TypeAlias = str | Callable[[], str | None] | None
 
 
 GRACE = 0.5  # seconds that a stream may take to end after its last event
+PATIENCE = 2.0  # seconds that a server may take to tell of its models, before the first turn ends without it
 
 
 class SdkClient(Protocol):
@@ -39,6 +42,8 @@ class SdkClient(Protocol):
 
     def copy(self, *, api_key: str) -> Self:
         """Another client with another key, on the same connections."""
+
+    async def get(self, path: str, *, cast_to: type[object]) -> object: ...
 
     async def close(self) -> None: ...
 
@@ -60,7 +65,8 @@ class Provider(Generic[ClientT]):
     `sdk` is the SDK's module and the name of our extra, `error_name` the root of its exceptions. `connect` makes the
     client from a key, or from None when there is none, and is run in a worker thread. `label` names the provider in
     errors. The key is `api_key`, or `key_variable` of the environment; an `api_key` that is callable is called again
-    before each request, in a worker thread, so that a key can change without a restart.
+    before each request, in a worker thread, so that a key can change without a restart. `models_path` is where the
+    server tells of its models, `{name}` in it replaced; None when it has nothing to tell.
     """
 
     def __init__(
@@ -72,6 +78,7 @@ class Provider(Generic[ClientT]):
         label: str,
         api_key: ApiKey,
         key_variable: str,
+        models_path: str | None,
         owns_http: bool,
     ) -> None:
         self.label = label
@@ -80,6 +87,7 @@ class Provider(Generic[ClientT]):
         self._connect = connect
         self._api_key = api_key
         self._key_variable = key_variable
+        self._models_path = models_path
         self._owns_http = owns_http
         self._lock = anyio.Lock()
         self._client: ClientT | None = None
@@ -115,6 +123,19 @@ class Provider(Generic[ClientT]):
         except self._errors as error:
             raise of_exception(error, self.label, secret=self._key) from error
 
+    async def context_window(self, name: str) -> int | None:
+        """The window of the model `name` in tokens, asked of the server once; None when it does not say."""
+        path, self._models_path = self._models_path, None
+        if path is None or self._client is None:
+            return None
+        with anyio.move_on_after(PATIENCE):
+            try:
+                answer = await self._client.get(path.format(name=quote(name, safe="")), cast_to=object)
+            except self._errors:
+                return None
+            return window_in(answer, name)
+        return None
+
     def failure(self, error_object: Any) -> ProviderError:
         """An error that came as an event of the stream."""
         return of_error_object(error_object, self.label, secret=self._key)
@@ -146,7 +167,7 @@ class Provider(Generic[ClientT]):
             raise ModelError(
                 f"The model needs a package that is not installed: pip install 'acp-agent[{self._sdk}]'", kind="other"
             ) from error
-        self._errors = (getattr(sdk, self._error_name), http.HTTPError, http.StreamError)
+        self._errors = (getattr(sdk, self._error_name), http.HTTPError, http.StreamError, ValueError)
         client = self._connect(key)
         self._made.append(client)
         return client

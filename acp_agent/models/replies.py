@@ -73,7 +73,7 @@ class Reply:
         self._thought = _Voice()
         self._calls: dict[Hashable, _Call] = {}
         self.reason: Reason | None = None  # set when the provider says that the reply is over
-        self.usage: UsageDelta | None = None
+        self._counted = (0, 0)
 
     @property
     def has_text(self) -> bool:
@@ -115,12 +115,11 @@ class Reply:
         call = self._calls.get(key)
         return call.id if call else None
 
-    def count(self, input_tokens: int | None, output_tokens: int | None, *, window: int | None) -> None:
-        """The provider's own count for this request. Nothing counted is nothing known."""
-        if input_tokens or output_tokens:
-            self.usage = UsageDelta(input_tokens or 0, output_tokens or 0, context_window=window)
+    def count(self, input_tokens: int | None, output_tokens: int | None) -> None:
+        """The provider's own count for this request, the last one given stands. Nothing counted is nothing known."""
+        self._counted = (input_tokens or 0, output_tokens or 0)
 
-    def close(self, native: dict[str, Any] | None = None) -> Iterator[ModelEvent]:
+    def close(self, native: dict[str, Any] | None, window: int | None) -> Iterator[ModelEvent]:
         """The tool uses, the usage and the end. Raises `ModelError` for a stream that ended before its reply."""
         if self.reason is None:
             if not (self._text.spoke or self._thought.spoke or self._calls):
@@ -128,8 +127,8 @@ class Reply:
             raise broken_off(self._label)
         for call in self._calls.values():
             yield self._tool_use(call)
-        if self.usage is not None:
-            yield self.usage
+        if any(self._counted):
+            yield UsageDelta(*self._counted, context_window=window)
         yield Finish(self.reason, native)
 
     def _tool_use(self, call: _Call) -> ToolUse:

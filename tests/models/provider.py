@@ -59,7 +59,9 @@ class FakeProvider:
     `reached` is set when a request has come, `dropped` when a client leaves before its answer ended.
     """
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: Answer, models: Any = None) -> None:
+        self.models = models  # what it tells of its models; None: nothing
+        self.looked_up: list[str] = []
         self.answers = list(answers)
         self.asked: list[Asked] = []
         self.reached = threading.Event()
@@ -102,6 +104,13 @@ def _handler(provider: FakeProvider) -> Callable[..., BaseHTTPRequestHandler]:
                 super().handle()
             except OSError:
                 provider.dropped.set()
+
+        def do_GET(self) -> None:
+            provider.looked_up.append(self.path)
+            if provider.models is None:
+                self._status(404, {"error": {"message": "no such path"}}, {})
+            else:
+                self._status(200, provider.models, {})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))

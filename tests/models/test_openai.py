@@ -412,6 +412,33 @@ async def test_without_a_key_openai_itself_is_not_asked(monkeypatch: pytest.Monk
     assert caught.value.kind == "auth"
 
 
+@pytest.mark.parametrize(
+    ("models", "window"),
+    [
+        (None, None),
+        ("not json", None),
+        ({"data": [{"id": "m", "max_model_len": 900}, {"id": "n", "max_model_len": 7}]}, 900),
+        ({"data": [{"id": "vendor/m", "aliases": ["m"], "context_length": 800}, {"id": "n"}]}, 800),
+        ({"data": [{"id": "weights.gguf", "meta": {"n_ctx": 700, "n_ctx_train": 9999}}]}, 700),
+        ({"data": [{"id": "a", "context_length": 1}, {"id": "b", "context_length": 2}]}, None),
+        ({"data": [{"id": "m", "context_length": "many"}]}, None),
+    ],
+)
+async def test_the_server_is_asked_once_how_much_the_model_can_hold(models: Any, window: int | None) -> None:
+    with FakeProvider(Stream([delta(content="x"), END, usage(3, 1)]), models=models) as provider:
+        asking = model(provider)
+        for _ in range(2):
+            assert UsageDelta(3, 1, context_window=window) in await ask(asking)
+        assert provider.looked_up == ["/v1/models"]
+        assert asking.context_window == window
+
+
+async def test_a_window_that_was_given_is_not_asked_for() -> None:
+    with FakeProvider(Stream([END, usage(3, 1)])) as provider:
+        assert UsageDelta(3, 1, context_window=50) in await ask(model(provider, context_window=50))
+        assert provider.looked_up == []
+
+
 async def test_an_injected_http_client_is_used_and_left_open() -> None:
     with FakeProvider(Stream([END])) as provider:
         async with httpx2.AsyncClient(headers={"x-mine": "yes"}) as http:
