@@ -35,7 +35,8 @@ def coding_tools(
 
     `terminal` says where commands run: in the editor's terminal when it has one (`auto`), only there (`client`), or
     never there (`local`). `command_timeout` is in seconds; `env` is added to a command's environment, None removing a
-    variable. `fetch_allow_private` lets `fetch_url` reach this machine and the local network. `display_limit` and `model_limit` are the bytes of one output that are shown, and told to the model (of a
+    variable. `fetch_allow_private` lets `fetch_url` reach this machine and the local network; `fetch_timeout` is in
+    seconds. `display_limit` and `model_limit` are the bytes of one output that are shown, and told to the model (of a
     page twice as many, of a file four times).
     """
     return [
