@@ -133,7 +133,8 @@ class _Setup(logging.Handler):
 
     def open(self) -> None:
         """Put the real handlers in the place of this one."""
-        logging.root.removeHandler(self)
+        # A new list: `logging` may be going through the old one, with the record that brought us here.
+        logging.root.handlers = [handler for handler in logging.root.handlers if handler is not self]
         import structlog
 
         events: list[Any] = [
