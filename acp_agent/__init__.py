@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Location,
         PlanEntry,
         ResourceLink,
+        StopReason,
         TextContent,
     )
     from acp_agent.errors import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from acp_agent.jsonrpc.connection import Connection
     from acp_agent.jsonrpc.framing import LineDecoder
     from acp_agent.jsonrpc.peer import Peer
+    from acp_agent.mcp.servers import McpServer
     from acp_agent.models.base import Finish, Model, ModelEvent, ModelRequest, TextDelta, ThoughtDelta, UsageDelta
     from acp_agent.models.scenario import Scenario
     from acp_agent.models.scripted import ScriptedModel
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from acp_agent.runtime.permissions import PermissionMemory, PermissionPolicy, PermissionRule
     from acp_agent.runtime.session import Session
     from acp_agent.runtime.sessions import SessionManager
-    from acp_agent.runtime.turn import Turn
+    from acp_agent.runtime.turn import ShownCall, Turn
     from acp_agent.runtime.workspace import DiskWorkspace, EditorWorkspace
     from acp_agent.server import AgentServer
     from acp_agent.store.base import SessionStore
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from acp_agent.testing.client import TestClient
     from acp_agent.testing.transcript import Transcript
     from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput, Toolset, Workspace
+    from acp_agent.tools.coding import coding_tools
     from acp_agent.transports.base import Wire
     from acp_agent.transports.memory import memory_pair
     from acp_agent.transports.stdio import claim_stdio, stdio_stream
@@ -73,13 +76,15 @@ if TYPE_CHECKING:
 _WHERE: Final = {
     "agent": "Agent",
     "content": (
-        "AudioContent ContentBlock Diff EmbeddedResource ImageContent Location PlanEntry ResourceLink TextContent"
+        "AudioContent ContentBlock Diff EmbeddedResource ImageContent Location PlanEntry ResourceLink StopReason"
+        " TextContent"
     ),
     "errors": "AcpAgentError ConnectionClosed ModelError RequestError ScenarioError StoreError ToolError",
     "history": "AssistantMessage ToolResult ToolUse UserMessage",
     "jsonrpc.connection": "Connection",
     "jsonrpc.framing": "LineDecoder",
     "jsonrpc.peer": "Peer",
+    "mcp.servers": "McpServer",
     "models.base": "Finish Model ModelEvent ModelRequest TextDelta ThoughtDelta UsageDelta",
     "models.scenario": "Scenario",
     "models.scripted": "ScriptedModel",
@@ -88,7 +93,7 @@ _WHERE: Final = {
     "runtime.permissions": "PermissionMemory PermissionPolicy PermissionRule",
     "runtime.session": "Session",
     "runtime.sessions": "SessionManager",
-    "runtime.turn": "Turn",
+    "runtime.turn": "ShownCall Turn",
     "runtime.workspace": "DiskWorkspace EditorWorkspace",
     "server": "AgentServer",
     "store.base": "SessionStore",
@@ -100,6 +105,7 @@ _WHERE: Final = {
     "testing.client": "TestClient",
     "testing.transcript": "Transcript",
     "tools.base": "Proposal Tool ToolContext ToolOutput Toolset Workspace",
+    "tools.coding": "coding_tools",
     "transports.base": "Wire",
     "transports.memory": "memory_pair",
     "transports.stdio": "claim_stdio stdio_stream",
@@ -125,6 +131,7 @@ __all__ = [
     "ImageContent",
     "LineDecoder",
     "Location",
+    "McpServer",
     "MemoryStore",
     "Model",
     "ModelError",
@@ -145,7 +152,9 @@ __all__ = [
     "Session",
     "SessionManager",
     "SessionStore",
+    "ShownCall",
     "SqliteStore",
+    "StopReason",
     "StoreError",
     "Surface",
     "TestClient",
@@ -170,6 +179,7 @@ __all__ = [
     "check_model",
     "check_session_store",
     "claim_stdio",
+    "coding_tools",
     "memory_pair",
     "spawn_agent",
     "stdio_stream",
