@@ -11,12 +11,13 @@ from acp_agent.content import StopReason
 from acp_agent.events import Command
 from acp_agent.models.base import Model
 from acp_agent.runtime.permissions import PermissionPolicy
+from acp_agent.runtime.workspace import SECRET_PATTERNS
 from acp_agent.tools.base import Tool, Toolset
 
 if TYPE_CHECKING:
     from acp_agent.runtime.turn import Turn
 
-__all__ = ["AgentDefinition", "CommandHandler", "PromptHandler", "SessionCommand"]
+__all__ = ["AgentDefinition", "CommandHandler", "PromptHandler", "SessionCommand", "SessionSetup"]
 
 PromptHandler: TypeAlias = "Callable[[Turn], Awaitable[StopReason | None]]"
 CommandHandler: TypeAlias = "Callable[[Turn, str], Awaitable[StopReason | None]]"
@@ -29,8 +30,21 @@ class SessionCommand(Struct, frozen=True):
     handler: CommandHandler
 
 
+class SessionSetup(Struct, frozen=True, kw_only=True):
+    """What differs between sessions by the folder they work in. `notices` are told in the session's first turn."""
+
+    policy: PermissionPolicy
+    mcp_servers: Sequence[Any] = ()
+    secret_patterns: Sequence[str] = SECRET_PATTERNS
+    notices: Sequence[str] = ()
+
+
 class AgentDefinition(Struct, kw_only=True):
-    """Everything that is fixed before the first byte is read. Times are in seconds."""
+    """Everything that is fixed before the first byte is read. Times are in seconds.
+
+    `set_up` makes what a session in a folder (its absolute cwd) needs, each time one is opened; it raises
+    `SettingsError`, and then there is no session. Without it every session has `policy`.
+    """
 
     name: str
     version: str
@@ -52,8 +66,13 @@ class AgentDefinition(Struct, kw_only=True):
     mcp_servers: Sequence[Any] = ()
     mcp_wait: float = 10.0
     settings: Mapping[str, Any] = field(default_factory=dict)
+    set_up: Callable[[str], SessionSetup] | None = None
 
     @property
     def has_gates(self) -> bool:
         """Whether there is anything that a session mode could decide about."""
         return bool(self.tools or self.toolsets or self.models)
+
+    def setup_for(self, cwd: str) -> SessionSetup:
+        """What a session that works in `cwd` is made with. Raises `SettingsError`."""
+        return SessionSetup(policy=self.policy) if self.set_up is None else self.set_up(cwd)

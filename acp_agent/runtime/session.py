@@ -31,9 +31,9 @@ from acp_agent.events import (
 )
 from acp_agent.history import HistoryMessage
 from acp_agent.runtime.client import ClientPort
-from acp_agent.runtime.definition import AgentDefinition
+from acp_agent.runtime.definition import AgentDefinition, SessionSetup
 from acp_agent.runtime.options import SessionOptions
-from acp_agent.runtime.permissions import PermissionMemory
+from acp_agent.runtime.permissions import PermissionMemory, PermissionPolicy
 from acp_agent.runtime.timers import Timer, Timers
 from acp_agent.store.base import SessionHeader, SessionStore
 from acp_agent.tools.base import Tool, Toolset, Workspace
@@ -110,6 +110,7 @@ class Session:
         header: SessionHeader,
         *,
         definition: AgentDefinition,
+        setup: SessionSetup,
         port: ClientPort,
         store: SessionStore,
         timers: Timers,
@@ -118,6 +119,7 @@ class Session:
         self.id = header.session_id
         self.header = header
         self.definition = definition
+        self.setup = setup
         self.port = port
         self.store = store
         self.timers = timers
@@ -130,7 +132,7 @@ class Session:
         self.options = SessionOptions(definition, header)
         self.toolsets: list[Toolset] = list(definition.toolsets)
         self.services: list[Service] = []
-        self.notices: list[str] = []
+        self.notices: list[str] = list(setup.notices)
         self._message: _Message | None = None
         self._keep_timer: Timer | None = None
         self._held: list[Callable[[], None]] | None = None
@@ -238,6 +240,10 @@ class Session:
     @property
     def mode(self) -> str:
         return self.options.mode
+
+    @property
+    def policy(self) -> PermissionPolicy:
+        return self.setup.policy
 
     def restore(self, header: SessionHeader) -> None:
         """Become the stored session that `header` tells of; its journal is read separately."""

@@ -14,9 +14,9 @@ from typing import Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
-from acp_agent.errors import DecodeError, RequestError, StoreError
+from acp_agent.errors import INTERNAL_ERROR, DecodeError, RequestError, SettingsError, StoreError
 from acp_agent.runtime.client import ClientPort
-from acp_agent.runtime.definition import AgentDefinition
+from acp_agent.runtime.definition import AgentDefinition, SessionSetup
 from acp_agent.runtime.prompts import PromptQueue, Spawn
 from acp_agent.runtime.replay import Replay
 from acp_agent.runtime.session import Service, Session, new_id, now
@@ -79,7 +79,6 @@ class SessionManager:
         self._spawn = spawn
         self._attach = attach
         self._live: dict[str, LiveSession] = {}
-        self._told_trouble = False
 
     @property
     def store(self) -> SessionStore:
@@ -99,6 +98,7 @@ class SessionManager:
     def new(self, place: SessionPlace, answer: Answer) -> Work | None:
         """Make a session; `answer` is called with it, then its commands are announced."""
         check_place(place)
+        setup = self._set_up(place)
         time = now()
         header = SessionHeader(
             session_id=new_id("sess"),
@@ -108,7 +108,7 @@ class SessionManager:
             updated_at=time,
             mode=self.definition.mode,
         )
-        live = self._make(header, place)
+        live = self._make(header, setup, place)
         self.store.put_header(header)
         return self._when_kept(lambda: self._answer_new(live, answer))
 
@@ -121,11 +121,12 @@ class SessionManager:
         check_place(place)
         live = self._live.get(session_id)
         if live is None:
+            setup = self._set_up(place)
             time = now()
             header = SessionHeader(
                 session_id=session_id, cwd=place.cwd, roots=place.roots, created_at=time, updated_at=time
             )
-            live = self._make(header, None)
+            live = self._make(header, setup, None)
             live.prompts.is_paused = True
             live.session.hold()
             return lambda: self._open_stored(live, place, answer, replay)
@@ -139,40 +140,42 @@ class SessionManager:
 
     async def _open_live(self, live: LiveSession, answer: Answer, *, replay: bool, claimed: bool) -> None:
         session = live.session
-        async with live.opening:
-            if self._live.get(session.id) is not live:
-                raise RequestError.unknown_session(session.id)
-            session.hold()
-            try:
+        try:
+            async with live.opening:
+                if self._live.get(session.id) is not live:
+                    raise RequestError.unknown_session(session.id)
+                session.hold()
+                claimed = True
                 if replay:
                     await Replay(session, is_live=True, is_shown=True).run()
                 answer(session)
                 if not replay:
                     session.announce_commands()
-            finally:
+        finally:
+            if claimed:
                 session.release()
 
     async def _open_stored(self, live: LiveSession, place: SessionPlace, answer: Answer, replay: bool) -> None:
         session = live.session
-        async with live.opening:
-            try:
+        try:
+            async with live.opening:
                 await self._restore(session, place)
                 await Replay(session, is_live=False, is_shown=replay).run()
                 self._serve(session, place)
                 session.keep_header()
                 if self.store.durable:
                     await self.store.commit()
-            except BaseException as error:
-                self._forget(live)
-                failure = error if isinstance(error, RequestError) else RequestError.unknown_session(session.id)
-                live.prompts.refuse(failure)
-                session.release()
-                raise
-            answer(session)
+                answer(session)
+        except BaseException as error:
+            self._forget(live)
+            failure = error if isinstance(error, RequestError) else RequestError.unknown_session(session.id)
+            live.prompts.refuse(failure)
             session.release()
-            if not replay:
-                session.announce_commands()
-            live.prompts.resume()
+            raise
+        session.release()
+        if not replay:
+            session.announce_commands()
+        live.prompts.resume()
 
     async def _restore(self, session: Session, place: SessionPlace) -> None:
         try:
@@ -181,21 +184,33 @@ class SessionManager:
                 raise RequestError.unknown_session(session.id)
             self.store.claim(session.id)
         except StoreError as error:
-            details = {"sessionId": session.id, "details": str(error)}
-            raise RequestError(-32603, "The session cannot be opened", details) from None
+            raise unopenable(session.id, error) from None
         header.cwd, header.roots = place.cwd, place.roots
         if header.mode == "auto":
             header.mode = "ask"
         session.restore(header)
 
-    def _make(self, header: SessionHeader, place: SessionPlace | None) -> LiveSession:
+    def _set_up(self, place: SessionPlace) -> SessionSetup:
+        try:
+            return self.definition.setup_for(place.cwd)
+        except SettingsError as error:
+            raise RequestError(-32603, "A settings file is broken", {"details": str(error)}) from None
+
+    def _make(self, header: SessionHeader, setup: SessionSetup, place: SessionPlace | None) -> LiveSession:
         session = Session(
             header,
             definition=self.definition,
+            setup=setup,
             port=self._port,
             store=self.store,
             timers=self._timers,
-            workspace=EditorWorkspace(self._port, header.session_id, cwd=header.cwd, roots=header.roots),
+            workspace=EditorWorkspace(
+                self._port,
+                header.session_id,
+                cwd=header.cwd,
+                roots=header.roots,
+                secret_patterns=setup.secret_patterns,
+            ),
         )
         live = LiveSession(session, PromptQueue(session, work_on, self._spawn), anyio.Lock())
         self._live[session.id] = live
@@ -210,9 +225,6 @@ class SessionManager:
         if service is not None:
             session.services.append(service)
             session.toolsets.append(service)
-        if self.store.trouble and not self._told_trouble:
-            self._told_trouble = True
-            session.notices.append(self.store.trouble)
         session.notices.extend(session.options.replaced)
 
     # while it lives -------------------------------------------------------------------------------------------------
@@ -231,7 +243,10 @@ class SessionManager:
 
     def set_option(self, session_id: str, option_id: str, value: str | bool, answer: Answer) -> Work | None:
         """Change a setting, answer, echo; in that order. It counts from the next decision on."""
-        session = self.get(session_id).session
+        live = self.get(session_id)
+        session = live.session
+        if live.prompts.is_paused:
+            return lambda: self._set_when_open(live, option_id, value, answer)
         mode = session.mode
         try:
             session.set_option(option_id, value)
@@ -244,6 +259,13 @@ class SessionManager:
 
         return self._when_kept(tell)
 
+    async def _set_when_open(self, live: LiveSession, option_id: str, value: str | bool, answer: Answer) -> None:
+        async with live.opening:
+            pass
+        work = self.set_option(live.session.id, option_id, value, answer)
+        if work is not None:
+            await work()
+
     # the end --------------------------------------------------------------------------------------------------------
 
     def close(self, session_id: str, answer: Answer) -> Work:
@@ -253,10 +275,11 @@ class SessionManager:
         return lambda: self._close(live, answer)
 
     async def _close(self, live: LiveSession, answer: Answer) -> None:
-        await live.prompts.wait_idle()
-        await self._free(live)
+        async with live.opening:
+            await live.prompts.wait_idle()
         if self.store.durable:
             await self.store.commit()
+        await self._free(live)
         answer(live.session)
 
     async def _free(self, live: LiveSession) -> None:
@@ -280,9 +303,15 @@ class SessionManager:
 
         async def work() -> None:
             if live is not None:
-                await live.prompts.wait_idle()
+                async with live.opening:
+                    await live.prompts.wait_idle()
                 await self._free(live)
+            try:
+                self.store.claim(session_id)
+            except StoreError as error:
+                raise unopenable(session_id, error) from None
             await self.store.delete(session_id)
+            self.store.release(session_id)
             answer()
 
         return work
@@ -328,6 +357,13 @@ class SessionManager:
             answer()
 
         return work
+
+
+def unopenable(session_id: str, error: StoreError) -> RequestError:
+    """It is there, but another process has it, or it cannot be read: the text says which."""
+    return RequestError(
+        INTERNAL_ERROR, "The session cannot be opened", {"sessionId": session_id, "details": str(error)}
+    )
 
 
 def check_place(place: SessionPlace) -> None:

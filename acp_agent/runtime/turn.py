@@ -186,7 +186,7 @@ class Turn:
 
     def judge(self, call: Call) -> Decision:
         session = self.session
-        return session.definition.policy.decide(call.name, call.proposal, session.mode, session.memory)
+        return session.policy.decide(call.name, call.proposal, session.mode, session.memory)
 
     def remember(self, call: Call, verdict: Verdict) -> None:
         self.session.memory.remember(call.name, call.proposal, verdict)

@@ -16,7 +16,8 @@ async def work_on(turn: Turn) -> StopReason | None:
         await service.wait_ready(session.definition.mcp_wait)
         failures = service.take_new_failures()
         session.notices.extend(f"{failure.name} cannot be used: {failure.reason}" for failure in failures)
-    notices, session.notices = session.notices, []
+    trouble = session.store.take_trouble()
+    notices, session.notices = [*session.notices, *([trouble] if trouble else [])], []
     for notice in notices:
         turn.send_notice("warning", notice)
     found = find_command(turn)

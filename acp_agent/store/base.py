@@ -47,6 +47,7 @@ class SessionStore(ABC):
 
     durable: bool = False
     trouble: str | None = None
+    _told: str | None = None
 
     @abstractmethod
     def put_header(self, header: SessionHeader) -> None:
@@ -55,6 +56,14 @@ class SessionStore(ABC):
     @abstractmethod
     def append(self, session_id: str, events: list[Event]) -> None:
         """Add to the session's journal, in order. Ignored for a session that is not there."""
+
+    def take_trouble(self) -> str | None:
+        """`trouble`, once: the user is told, and told again only of another one."""
+        trouble = self.trouble
+        if trouble == self._told:
+            return None
+        self._told = trouble
+        return trouble
 
     async def commit(self) -> None:
         """Return when all that was said so far is kept, or can no longer be."""
