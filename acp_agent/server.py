@@ -135,7 +135,7 @@ class AgentServer:
 
     def _attach_mcp(self, session: Session, place: SessionPlace) -> SessionService | None:
         """Connect the session's MCP servers in the background, if there are any; the answer does not wait."""
-        servers = [*self.definition.mcp_servers, *place.mcp_servers]
+        servers = [*self.definition.mcp_servers, *session.setup.mcp_servers, *place.mcp_servers]
         if not servers:
             return None
         from acp_agent.mcp.toolset import McpToolset
