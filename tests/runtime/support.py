@@ -17,6 +17,10 @@ from acp_agent.testing import ConnectedClient
 Step: TypeAlias = ModelEvent | Callable[[], Any]
 
 
+DONE: Sequence[Step] = (TextDelta("Done."),)
+"""A reply without tools, which ends the turn."""
+
+
 class PlayedModel(Model):
     """Plays one reply after the other; then says "Done." for ever. A step may be a function that is awaited."""
 
@@ -29,7 +33,7 @@ class PlayedModel(Model):
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
         await checkpoint()
-        for step in self.replies.pop(0) if self.replies else [TextDelta("Done.")]:
+        for step in self.replies.pop(0) if self.replies else DONE:
             if callable(step):
                 await step()
             else:
