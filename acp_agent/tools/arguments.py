@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from acp_agent.errors import ToolError
+from acp_agent.tools.base import Tool
 
-__all__ = ["decode_arguments", "schema_of"]
+__all__ = ["ArgumentTool", "decode_arguments", "schema_of"]
 
 T = TypeVar("T")
 
@@ -43,3 +44,20 @@ def _inline(schema: Any, components: dict[str, Any], within: tuple[str, ...]) ->
     beside = {key: value for key, value in schema.items() if key != "$ref"}
     inlined: dict[str, Any] = _inline(components[name], components, (*within, name))
     return inlined | beside
+
+
+class ArgumentTool(Tool):
+    """A tool whose arguments are a Struct; the schema is made of it when a model first asks, not at start."""
+
+    arguments: type[msgspec.Struct]
+    _schema: dict[str, Any] | None = None
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        if self._schema is None:
+            self._schema = schema_of(self.arguments)
+        return self._schema
+
+    @input_schema.setter
+    def input_schema(self, schema: dict[str, Any]) -> None:
+        self._schema = schema

@@ -11,19 +11,18 @@ from msgspec import Meta, Struct
 
 from acp_agent.content import ContentItem, TextContent, clean_text
 from acp_agent.errors import ToolError
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, ToolContext, ToolOutput
 from acp_agent.tools.text import cut_text, visible
 
 __all__ = ["AskUser"]
 
 ANSWER, OTHER = "answer", "other"
 MAX_ANSWER_BYTES = 32 * 1024
-_SECRET = re.compile(
-    r"pass(word|phrase|code)|\bsecret|api[ _-]?key|private[ _-]?key|(access|auth|bearer|api)[ _-]?token|credential",
-    re.IGNORECASE,
+SECRETS = (
+    r"pass(word|phrase|code)|\bsecret|api[ _-]?key|private[ _-]?key|(access|auth|bearer|api)[ _-]?token|credential"
 )
-_DEMAND = re.compile(r"\b(enter|give|provide|type|paste|share|send|tell|what(?:'s| is| are))\b", re.IGNORECASE)
+DEMANDS = r"\b(enter|give|provide|type|paste|share|send|tell|what(?:'s| is| are))\b"
 
 
 class Field(Struct, forbid_unknown_fields=True):
@@ -49,7 +48,7 @@ class AskArguments(Struct, forbid_unknown_fields=True):
     )
 
 
-class AskUser(Tool):
+class AskUser(ArgumentTool):
     """A question to the user. Never for secrets: an answer goes to the model and is kept."""
 
     name = "ask_user"
@@ -59,9 +58,7 @@ class AskUser(Tool):
     )
     kind = "other"
     permission = "allow"
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(AskArguments)
+    arguments = AskArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         wanted = decode_arguments(AskArguments, arguments)
@@ -122,11 +119,15 @@ def _fields(wanted: AskArguments) -> list[Field]:
 def _refuse_secrets(question: str, fields: list[Field]) -> None:
     typed = [field for field in fields if field.type == "text"]
     labels = " ".join(f"{field.name} {field.title or ''}" for field in typed)
-    if typed and (_SECRET.search(labels) or (_SECRET.search(question) and _DEMAND.search(question))):
+    if typed and (_has(SECRETS, labels) or (_has(SECRETS, question) and _has(DEMANDS, question))):
         raise ToolError(
             "Do not ask for secrets: an answer is sent to the model and kept. Ask the user to put it where the program "
             "reads it, an environment variable or a settings file."
         )
+
+
+def _has(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def _form(fields: list[Field]) -> dict[str, Any]:

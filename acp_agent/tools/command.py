@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 
 from acp_agent.content import ContentItem, TerminalItem, TextContent, ToolContent
 from acp_agent.errors import EditorRefused, ToolError
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, Terminal, TerminalOutput, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, Terminal, TerminalOutput, ToolContext, ToolOutput
 from acp_agent.tools.paths import Target, judge_path
 from acp_agent.tools.process import QUIET_ENVIRONMENT, CommandResult, OutputBuffer, run_process
 from acp_agent.tools.text import DISPLAY_LIMIT, MODEL_LIMIT, code_span, cut_text, fenced, plain_output, visible
@@ -56,7 +56,7 @@ class Ending(Struct):
         return {"exitCode": self.exit_code, "signal": self.signal, "timedOut": timed_out, "truncated": truncated}
 
 
-class RunCommand(Tool):
+class RunCommand(ArgumentTool):
     """A command line, run by `shell`.
 
     `timeout` is in seconds, for calls that name none; `display_limit` and `model_limit` are in bytes. `env` is added
@@ -69,6 +69,7 @@ class RunCommand(Tool):
         "background is ended with it. Prefer the file tools for reading, searching and editing."
     )
     kind = "execute"
+    arguments = CommandArguments
 
     def __init__(
         self,
@@ -80,7 +81,6 @@ class RunCommand(Tool):
         model_limit: int = MODEL_LIMIT,
         env: Mapping[str, str | None] | None = None,
     ) -> None:
-        self.input_schema = schema_of(CommandArguments)
         self.terminal = terminal
         self.shell = shell
         self.timeout = timeout

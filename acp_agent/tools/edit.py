@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from acp_agent.content import Diff, Location, TextContent
 from acp_agent.errors import FileMissing, ToolError
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, TextFile, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, TextFile, ToolContext, ToolOutput
 from acp_agent.tools.files import encode_text
 from acp_agent.tools.paths import Target, judge_path
 
@@ -35,7 +35,7 @@ class Change(Struct):
         return Diff(self.target.shown, self.after.text, self.before.text if self.before.exists else None)
 
 
-class TextChange(Tool):
+class TextChange(ArgumentTool):
     """What writing and editing share: they differ in how the new text is found."""
 
     kind = "edit"
@@ -120,9 +120,7 @@ class WriteFile(TextChange):
 
     name = "write_file"
     description = "Create a file, or replace all of its text. To change a part of a file use edit_file."
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(WriteArguments)
+    arguments = WriteArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         wanted = decode_arguments(WriteArguments, arguments)
@@ -154,9 +152,7 @@ class EditFile(TextChange):
         "Replace a piece of text in a file. old_text must match exactly, white space too, and occur once unless "
         "replace_all is true. Read the file first."
     )
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(EditArguments)
+    arguments = EditArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         wanted = decode_arguments(EditArguments, arguments)

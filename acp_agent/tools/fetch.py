@@ -19,8 +19,8 @@ from msgspec import Meta, Struct
 from acp_agent.content import ContentItem, TextContent
 from acp_agent.errors import ToolError
 from acp_agent.tools.addresses import is_public, resolve_host
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, ToolContext, ToolOutput
 from acp_agent.tools.text import DISPLAY_LIMIT, MODEL_LIMIT, cut_text, visible
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Page(Struct):
     elsewhere: str = ""
 
 
-class FetchUrl(Tool):
+class FetchUrl(ArgumentTool):
     """A page as text, HTML as Markdown.
 
     `allow_private` lets it reach this machine and the local network. `timeout` is in seconds for all of it.
@@ -63,6 +63,7 @@ class FetchUrl(Tool):
     name = "fetch_url"
     description = "Fetch a web page or a text file from the internet; HTML comes as Markdown."
     kind = "fetch"
+    arguments = FetchArguments
 
     def __init__(
         self,
@@ -74,7 +75,6 @@ class FetchUrl(Tool):
         transport: httpx2.AsyncBaseTransport | None = None,
         resolve: Callable[[str, int], Awaitable[list[str]]] = resolve_host,
     ) -> None:
-        self.input_schema = schema_of(FetchArguments)
         self.allow_private = allow_private
         self.timeout = timeout
         self.display_limit = display_limit

@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator, Sequence
 
@@ -127,7 +126,7 @@ def write_bytes(path: str, data: bytes, roots: Sequence[str], *, outside: bool =
     real = os.path.realpath(path)
     with file_errors(path), _opened_parent(real, roots, outside=outside, make=True) as (folder, name):
         mode = _mode_of(folder, name, path)
-        temporary = f".{secrets.token_hex(6)}.tmp"
+        temporary = f".{os.urandom(6).hex()}.tmp"
         descriptor = os.open(temporary, _CREATE, 0o666, dir_fd=folder)
         try:
             with open(descriptor, "wb") as file:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, ToolContext, ToolOutput
 from acp_agent.tools.text import code_span, visible
 
 __all__ = ["SwitchMode"]
@@ -17,7 +17,7 @@ class ModeArguments(Struct, forbid_unknown_fields=True):
     mode: Annotated[str, Meta(description="The id of the mode: ask, accept_edits, plan or auto.", min_length=1)]
 
 
-class SwitchMode(Tool):
+class SwitchMode(ArgumentTool):
     """Another session mode, each time by the user's word: no answer is remembered."""
 
     name = "switch_mode"
@@ -26,9 +26,7 @@ class SwitchMode(Tool):
         "leave it; choose `ask` unless the user named another mode."
     )
     kind = "switch_mode"
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(ModeArguments)
+    arguments = ModeArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         wanted = decode_arguments(ModeArguments, arguments)

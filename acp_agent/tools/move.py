@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from acp_agent.content import ContentItem, Diff, TextContent, ToolContent
 from acp_agent.errors import FileMissing, ToolError
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, ToolContext, ToolOutput
 from acp_agent.tools.paths import Target, judge_entry
 from acp_agent.tools.text import cut_text
 
@@ -70,15 +70,13 @@ class PathArguments(Struct, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The file, absolute or relative to the working directory.", min_length=1)]
 
 
-class DeleteFile(Tool):
+class DeleteFile(ArgumentTool):
     """One file gone; a symbolic link itself, not where it leads."""
 
     name = "delete_file"
     description = "Delete one file. Folders are not deleted."
     kind = "delete"
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(PathArguments)
+    arguments = PathArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         target = judge_entry(context, decode_arguments(PathArguments, arguments).path)
@@ -126,15 +124,13 @@ class Move(Struct, frozen=True):
     destination: Target
 
 
-class MoveFile(Tool):
+class MoveFile(ArgumentTool):
     """A file or folder under another path. Nothing is replaced."""
 
     name = "move_file"
     description = "Move or rename a file or folder. The destination must not exist; missing folders are made."
     kind = "move"
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(MoveArguments)
+    arguments = MoveArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         wanted = decode_arguments(MoveArguments, arguments)

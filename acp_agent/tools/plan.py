@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from acp_agent.content import ContentItem, PlanEntry, PlanPriority, PlanStatus, TextContent
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, ToolContext, ToolOutput
 
 __all__ = ["UpdatePlan"]
 
@@ -25,7 +25,7 @@ class PlanArguments(Struct, forbid_unknown_fields=True):
     entries: Annotated[list[Step], Meta(description="The complete plan, done steps too; it replaces the last one.")]
 
 
-class UpdatePlan(Tool):
+class UpdatePlan(ArgumentTool):
     """The plan, always whole."""
 
     name = "update_plan"
@@ -36,9 +36,7 @@ class UpdatePlan(Tool):
     kind = "think"
     permission = "allow"
     read_only = True
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(PlanArguments)
+    arguments = PlanArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         steps = decode_arguments(PlanArguments, arguments).entries

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from acp_agent.content import ContentBlock, ContentItem, ImageContent, Location, TextContent
 from acp_agent.errors import ToolError
-from acp_agent.tools.arguments import decode_arguments, schema_of
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
 from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
 from acp_agent.tools.files import list_folder
 from acp_agent.tools.paths import Target, judge_path, shown_name
@@ -52,7 +52,7 @@ class ReadArguments(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="How many lines to read at most.", ge=1)] | None = None
 
 
-class ReadFile(Tool):
+class ReadFile(ArgumentTool):
     """A file's text, or an image. `model_limit` and `display_limit` are in bytes."""
 
     name = "read_file"
@@ -63,9 +63,9 @@ class ReadFile(Tool):
     kind = "read"
     permission = "allow"
     read_only = True
+    arguments = ReadArguments
 
     def __init__(self, *, model_limit: int = 4 * MODEL_LIMIT, display_limit: int = DISPLAY_LIMIT) -> None:
-        self.input_schema = schema_of(ReadArguments)
         self.model_limit = model_limit
         self.display_limit = display_limit
 
@@ -136,7 +136,7 @@ class ListArguments(Struct, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The folder, absolute or relative to the working directory.")] = "."
 
 
-class ListDirectory(Tool):
+class ListDirectory(ArgumentTool):
     """The names in one folder, hidden and ignored ones too."""
 
     name = "list_directory"
@@ -144,9 +144,7 @@ class ListDirectory(Tool):
     kind = "search"
     permission = "allow"
     read_only = True
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(ListArguments)
+    arguments = ListArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         wanted = decode_arguments(ListArguments, arguments)

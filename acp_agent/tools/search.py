@@ -16,8 +16,8 @@ import anyio.to_thread
 from msgspec import Meta, Struct, field
 
 from acp_agent.content import ContentItem, Location, TextContent
-from acp_agent.tools.arguments import decode_arguments, schema_of
-from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
+from acp_agent.tools.arguments import ArgumentTool, decode_arguments
+from acp_agent.tools.base import Proposal, ToolContext, ToolOutput
 from acp_agent.tools.expressions import compile_expression, literal_of
 from acp_agent.tools.files import READ_FLAGS, file_errors, read_bytes
 from acp_agent.tools.paths import Target, is_beneath, judge_path, short_path, shown_name
@@ -93,7 +93,7 @@ class FindArguments(Struct, forbid_unknown_fields=True):
     ]
 
 
-class FindFiles(Tool):
+class FindFiles(ArgumentTool):
     """Files by name."""
 
     name = "find_files"
@@ -101,9 +101,7 @@ class FindFiles(Tool):
     kind = "search"
     permission = "allow"
     read_only = True
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(FindArguments)
+    arguments = FindArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         pattern = decode_arguments(FindArguments, arguments).pattern
@@ -156,7 +154,7 @@ class Search(Struct, frozen=True):
     glob: str | None
 
 
-class SearchText(Tool):
+class SearchText(ArgumentTool):
     """Lines that match an expression."""
 
     name = "search_text"
@@ -164,9 +162,7 @@ class SearchText(Tool):
     kind = "search"
     permission = "allow"
     read_only = True
-
-    def __init__(self) -> None:
-        self.input_schema = schema_of(SearchArguments)
+    arguments = SearchArguments
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         wanted = decode_arguments(SearchArguments, arguments)

@@ -6,13 +6,16 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from pathspec import GitIgnoreSpec
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.files import open_folder
 from acp_agent.tools.paths import is_beneath
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 __all__ = ["SKIPPED_FOLDERS", "FoundFile", "IgnoreRules", "match_globs", "walk_files"]
 
@@ -33,6 +36,8 @@ class IgnoreRules:
     """The rules of one folder, on top of those of the folders around it. The innermost that says something counts."""
 
     def __init__(self, folder: str, lines: Iterable[str], around: IgnoreRules | None) -> None:
+        from pathspec import GitIgnoreSpec  # here and below: not on the way to the first search
+
         self._prefix = len(folder.rstrip(os.sep)) + 1
         self._spec = GitIgnoreSpec.from_lines(_usable(lines))
         self._around = around
@@ -52,6 +57,8 @@ class IgnoreRules:
 
 def _usable(lines: Iterable[str]) -> list[str]:
     """The lines that are rules; a broken one is passed over, as git does."""
+    from pathspec import GitIgnoreSpec
+
     usable = []
     for line in lines:
         with contextlib.suppress(ValueError):
@@ -135,6 +142,8 @@ def _add_rules(
 
 def match_globs(pattern: str) -> GitIgnoreSpec:
     """`pattern` as git's globs: a name at any depth, `**` for folders, and `{a,b}` besides. Raises `ToolError`."""
+    from pathspec import GitIgnoreSpec
+
     try:
         return GitIgnoreSpec.from_lines(
             f"\\{line}" if line.startswith(("!", "#")) else line for line in _expand_braces(pattern)
