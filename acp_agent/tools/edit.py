@@ -54,7 +54,7 @@ class TextChange(ArgumentTool):
             scope=f"{doing} {target.label}",
             locations=[target.location],
             outside=target.outside,
-            sensitive=target.secret,
+            sensitive=target.secret or target.internal,
             state=Change(target),
         )
 

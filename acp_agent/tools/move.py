@@ -88,7 +88,7 @@ class DeleteFile(ArgumentTool):
             scope=f"deleting {target.label}",
             locations=[target.location],
             outside=target.outside,
-            sensitive=target.secret,
+            sensitive=target.secret or target.internal,
             state=Entry(target),
         )
 
@@ -146,7 +146,7 @@ class MoveFile(ArgumentTool):
             scope=f"moving {source.label} to {destination.label}",
             locations=[source.location, destination.location],
             outside=source.outside or destination.outside,
-            sensitive=source.secret or destination.secret,
+            sensitive=any(end.secret or end.internal for end in (source, destination)),
             state=Move(Entry(source), destination),
         )
 

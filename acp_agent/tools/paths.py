@@ -12,10 +12,13 @@ import re
 from msgspec import Struct
 
 from acp_agent.content import Location
+from acp_agent.errors import ToolError
 from acp_agent.tools.base import ToolContext
 from acp_agent.tools.text import visible
 
 __all__ = ["Target", "is_beneath", "judge_entry", "judge_path", "real_name", "short_path", "shown_name"]
+
+INTERNAL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
 
 _LOOKS_ESCAPED = re.compile(r"\\(?=x(?:[89a-f][0-9a-f]|5c))")
 _ESCAPED = re.compile(r"(?:\\x(?:[89a-f][0-9a-f]|5c))+")
@@ -41,7 +44,8 @@ def is_beneath(path: str, root: str) -> bool:
 class Target(Struct, frozen=True, kw_only=True):
     """A path as a call names it, judged: `path` is absolute, `real` is where it leads at this moment.
 
-    `shown` and `label` (short, for titles) are Unicode. `outside` and `secret` are what the user must be asked for.
+    `shown` and `label` (short, for titles) are Unicode. `outside` and `secret` are what the user must be asked for;
+    `internal` is a version control's own file: a hook or setting written there would run by itself.
     """
 
     path: str
@@ -50,6 +54,7 @@ class Target(Struct, frozen=True, kw_only=True):
     label: str
     outside: bool
     secret: bool
+    internal: bool
 
     @property
     def location(self) -> Location:
@@ -62,15 +67,21 @@ class Target(Struct, frozen=True, kw_only=True):
 
 def judge_path(context: ToolContext, path: str) -> Target:
     """Where `path` leads, symlinks followed, and whether the user must be asked for it."""
-    absolute = context.workspace.resolve(path)
+    absolute = _resolve(context, path)
     return _judge(context, absolute, os.path.realpath(absolute))
 
 
 def judge_entry(context: ToolContext, path: str) -> Target:
     """Like `judge_path`, for the directory entry itself: a last component that is a symlink is not followed."""
-    absolute = context.workspace.resolve(path)
+    absolute = _resolve(context, path)
     folder, name = os.path.split(absolute)
     return _judge(context, absolute, os.path.join(os.path.realpath(folder), name))
+
+
+def _resolve(context: ToolContext, path: str) -> str:
+    if "\0" in path:
+        raise ToolError("A path cannot hold a null character.")
+    return context.workspace.resolve(path)
 
 
 def _judge(context: ToolContext, absolute: str, real: str) -> Target:
@@ -85,6 +96,7 @@ def _judge(context: ToolContext, absolute: str, real: str) -> Target:
         label=label,
         outside=not inside,
         secret=context.workspace.is_secret(absolute),
+        internal=not INTERNAL_FOLDERS.isdisjoint(real.split(os.sep)),
     )
 
 

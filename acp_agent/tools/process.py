@@ -28,6 +28,7 @@ __all__ = ["QUIET_ENVIRONMENT", "CommandResult", "OutputBuffer", "run_process"]
 GRACE_SECONDS = 0.7  # between SIGTERM and SIGKILL
 DRAIN_SECONDS = 0.2  # for what the pipe still holds when the leader is gone
 POLL_SECONDS = 0.05
+REPORT_SECONDS = 0.1
 READ_BYTES = 64 * 1024
 
 QUIET_ENVIRONMENT = {
@@ -112,7 +113,8 @@ async def run_process(
 ) -> CommandResult:
     """Run `command` to its end, its cancellation or `timeout` seconds; in each case nothing of it is left.
 
-    `on_output` is called in the loop after each block that was read. Raises `ToolError` when it cannot start.
+    `on_output` is called in the loop when there is news, ten times a second at most. Raises `ToolError` when the
+    command cannot start.
     """
     child = _Child(ends)
     try:
@@ -139,6 +141,7 @@ class _Child:
         self.returncode: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
+        self._news = anyio.Event()
 
     def start(self, command: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
         """Start it, in a worker thread: waiting for the exec may take a while."""
@@ -163,13 +166,22 @@ class _Child:
         """Read until the leader is gone and what it printed is read."""
         async with anyio.create_task_group() as tasks:
             read = anyio.Event()
-            tasks.start_soon(self._read, on_output, read)
+            tasks.start_soon(self._read, read)
+            tasks.start_soon(self._report, on_output)
             await self._wait_for_exit()
             with anyio.move_on_after(DRAIN_SECONDS):
                 await read.wait()
             tasks.cancel_scope.cancel()
 
-    async def _read(self, on_output: Callable[[OutputBuffer], None], done: anyio.Event) -> None:
+    async def _report(self, on_output: Callable[[OutputBuffer], None]) -> None:
+        """Say what there is, soon after it came, however many pieces it came in."""
+        while True:
+            await self._news.wait()
+            self._news = anyio.Event()
+            on_output(self.output)
+            await anyio.sleep(REPORT_SECONDS)
+
+    async def _read(self, done: anyio.Event) -> None:
         while True:
             await anyio.wait_readable(self._pipe)
             try:
@@ -179,7 +191,7 @@ class _Child:
             if not data:
                 break
             self.output.feed(data)
-            on_output(self.output)
+            self._news.set()
         done.set()
 
     async def _wait_for_exit(self) -> None:

@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.files import open_folder
-from acp_agent.tools.paths import is_beneath
+from acp_agent.tools.paths import INTERNAL_FOLDERS, is_beneath
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 __all__ = ["SKIPPED_FOLDERS", "FoundFile", "IgnoreRules", "match_globs", "walk_files"]
 
-SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv"})
+SKIPPED_FOLDERS = INTERNAL_FOLDERS | {"node_modules", "__pycache__", ".venv"}
 IGNORE_FILES = (".gitignore", ".ignore")  # the second is ripgrep's; later rules win
 MAX_IGNORE_BYTES = 1024 * 1024
 
@@ -125,6 +125,8 @@ def _rules_around(start: str, roots: Sequence[str]) -> IgnoreRules | None:
             finally:
                 os.close(folder)
         path = os.path.join(path, name)
+    if rules and start != root and rules.ignores(start, is_folder=True):
+        return None  # who names an ignored folder means it
     return rules
 
 

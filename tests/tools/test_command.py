@@ -140,6 +140,32 @@ async def test_much_output_is_bounded_to_its_head_and_tail(call: FakeCall) -> No
     assert all(len(str(report)) < 9000 for report in call.reports)
 
 
+async def test_a_flood_of_output_holds_up_neither_the_loop_nor_the_memory(call: FakeCall) -> None:
+    ticks = 0
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+
+            async def tick() -> None:
+                nonlocal ticks
+                while True:
+                    await anyio.sleep(0.01)
+                    ticks += 1
+
+            tasks.start_soon(tick)
+            output = await call.call(RunCommand(), command="yes", timeout=0.5)
+            tasks.cancel_scope.cancel()
+    assert output.failed
+    assert ticks > 5
+    assert len(call.reports) <= 10
+    assert len(shown(output)) < 60_000
+
+
+async def test_many_small_pieces_are_reported_ten_times_a_second(call: FakeCall) -> None:
+    await call.call(RunCommand(), command="i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); done; sleep 0.2")
+    assert 1 <= len(call.reports) <= 10
+    assert "1999" in str(call.reports[-1])
+
+
 async def test_bytes_that_are_no_text_are_replaced_and_colours_dropped(call: FakeCall) -> None:
     output = await call.call(RunCommand(), command=r"printf '\033[31mred\033[0m \377 \303\251\r\n10%%\r20%%\r\n'")
     assert told(output).startswith("red \ufffd é\n20%\n")

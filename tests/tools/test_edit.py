@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.content import Diff, Location
@@ -159,11 +159,15 @@ async def test_a_file_that_led_elsewhere_when_it_was_judged_is_left_alone(call: 
 async def test_editing_a_secret_is_marked(call: FakeCall, root: Path) -> None:
     (root / ".env").write_text("KEY=1")
     assert (await call.propose(EditFile(), path=".env", old_text="1", new_text="2")).sensitive
+    hook = await call.propose(WriteFile(), path=".git/hooks/pre-commit", content="#!/bin/sh")
+    assert hook.sensitive  # it would run by itself
+    assert not (await call.propose(WriteFile(), path=".gitignore", content="x")).sensitive
 
 
 PIECES = st.lists(st.sampled_from(["a", "b", "é", "汉", " ", "\t", "\n", "\r\n", "\r", "x.*", "\\n"]), max_size=12)
 
 
+@settings(deadline=None)
 @given(before=PIECES, old=PIECES.filter(bool), after=PIECES, new=PIECES, bom=st.booleans())
 def test_an_edit_gives_the_text_that_was_meant_and_keeps_every_other_byte(
     before: list[str], old: list[str], after: list[str], new: list[str], bom: bool
@@ -188,6 +192,7 @@ def test_an_edit_gives_the_text_that_was_meant_and_keeps_every_other_byte(
     assert placed.replace("\r\n", "\n") == "".join(new).replace("\r\n", "\n")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_or_come_back_as_they_were(data: bytes) -> None:
     try:
