@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 from acp import schema
 
 AGENT = [sys.executable, "-m", "acp_agent"]
+LIFE_SECONDS = 60.0
 
 
 class OfficialEditor(acp.Client):
@@ -87,7 +89,7 @@ async def official(
 
 
 class Pipe:
-    """The program behind plain pipes: what is written and read are lines."""
+    """The program behind plain pipes: what is written and read are lines. It is ended when a test hangs."""
 
     def __init__(self, *arguments: str, cwd: Path, **options: Any) -> None:
         command = [*AGENT, "serve", *arguments, "--state-dir", str(cwd / "state")]
@@ -97,11 +99,14 @@ class Pipe:
         )
         self.session_id = ""
         self.received: list[dict[str, Any]] = []
+        self._watchdog = threading.Timer(LIFE_SECONDS, self.process.kill)
+        self._watchdog.start()
 
     def __enter__(self) -> Pipe:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._watchdog.cancel()
         self.process.kill()
         self.process.wait(5)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
