@@ -21,7 +21,6 @@ from pydantic_ai import (
     ModelMessage,
     PartDeltaEvent,
     PartStartEvent,
-    RetryPromptPart,
     RunContext,
     TextPart,
     TextPartDelta,
@@ -100,10 +99,9 @@ async def answer(turn: Turn) -> None:
                     await turn.send_thought(text)
                 case FunctionToolCallEvent(part=part):
                     shown(part)
-                case FunctionToolResultEvent(part=RetryPromptPart() as part):
-                    calls[part.tool_call_id].fail(str(part.content))
-                case FunctionToolResultEvent(part=part):
-                    calls[part.tool_call_id].complete(text=str(part.content))
+                case FunctionToolResultEvent(part=returned):
+                    call, text = calls[returned.tool_call_id], str(returned.content)
+                    call.complete(text=text) if returned.outcome == "success" else call.fail(text)
                 case AgentRunResultEvent(result=result):
                     histories[turn.session_id] = result.all_messages()
 
