@@ -11,7 +11,6 @@ DISPLAY_LIMIT = 56 * 1024  # bytes shown of one output: with JSON's escapes and 
 MODEL_LIMIT = 32 * 1024  # bytes a model is told of one output
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -67,5 +66,7 @@ def _spelled(character: str) -> str:
 
 def plain_output(text: str) -> str:
     """What a program printed, as plain text: no colours, no overwritten lines, `\\n` line ends."""
-    text = _ESCAPE.sub("", text).replace("\r\n", "\n")
-    return _CONTROL.sub("", _OVERWRITTEN.sub("", text))
+    text = _ESCAPE.sub("", text)
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return _CONTROL.sub("", text)
