@@ -49,8 +49,8 @@ class Outbox:
         self._buffer = bytearray()
         self._ready = 0  # up to here the buffer is escaped and traced
         self._encode_into = msgspec.json.Encoder().encode_into
-        self._scheduled = False  # a flush in the loop's next round
-        self._held = False  # a flush at the end of the block that is being handled
+        self._held = False  # a block is being handled; there is a flush at its end
+        self._coming = False  # there is a flush for sure, in the loop's next round or at the end of the block
         self._blocked = False  # the pipe is full and belongs to `keep_writing`
         self._unblock: anyio.Event | None = None
         self._producers: deque[anyio.Event] = deque()
@@ -59,6 +59,20 @@ class Outbox:
 
     def put(self, prefix: bytes, value: Any, suffix: bytes) -> None:
         """Add a frame. If the value has no JSON, the buffer is left as it was and msgspec's error is raised."""
+        self._add(prefix, value, suffix)
+        if len(self._buffer) >= _ENOUGH:
+            self._spill()
+        elif not self._coming:
+            self._coming = True
+            self._wire.call_soon(self._flush_as_scheduled)
+
+    def send(self, prefix: bytes, value: Any, suffix: bytes) -> None:
+        """Add a frame that somebody waits for, and flush."""
+        self._add(prefix, value, suffix)
+        if not self._held:
+            self.flush()
+
+    def _add(self, prefix: bytes, value: Any, suffix: bytes) -> None:
         buffer = self._buffer
         start = len(buffer)
         buffer += prefix
@@ -68,24 +82,13 @@ class Outbox:
             del buffer[start:]
             raise
         buffer += suffix
-        if len(buffer) >= _ENOUGH:
-            self._spill()
-        elif not self._scheduled:
-            self._scheduled = True
-            self._wire.call_soon(self._flush_scheduled)
-
-    def send(self, prefix: bytes, value: Any, suffix: bytes) -> None:
-        """Add a frame that somebody waits for, and flush."""
-        self.put(prefix, value, suffix)
-        if not self._held:
-            self.flush()
 
     def hold(self) -> None:
         """Many answers may come: let them leave together, at `release`."""
-        self._held = True
+        self._held = self._coming = True
 
     def release(self) -> None:
-        self._held = False
+        self._held = self._coming = False
         self.flush()
 
     def flush(self) -> None:
@@ -129,8 +132,8 @@ class Outbox:
             self._drainers.append(event)
             await event.wait()
 
-    def _flush_scheduled(self) -> None:
-        self._scheduled = False
+    def _flush_as_scheduled(self) -> None:
+        self._coming = False
         self.flush()
 
     def _spill(self) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -21,13 +22,46 @@ __all__ = ["Claim", "claim_stdio"]
 _FIRST_PRIVATE = 3  # the first descriptor that no program takes for a standard one
 _LONGEST = 64 * 1024  # bytes of a stray line in one log event
 _STRAY = "stray output"
+_MARK = b"\0 all until here"
+
+
+class StrayOutput:
+    """Reads what arrives at fd 1 in a daemon thread, so that nobody who prints ever waits, and logs it by lines."""
+
+    def __init__(self) -> None:
+        read_end, write_end = os.pipe()
+        os.dup2(write_end, 1)
+        os.close(write_end)
+        self._log = get_logger("acp_agent.stdout")
+        self._flushed = threading.Event()
+        threading.Thread(target=self._read, args=[read_end], name="acp stray output", daemon=True).start()
+
+    def flush(self, seconds: float) -> None:
+        """Wait until what was printed so far is logged, but no longer than this."""
+        with suppress(OSError):  # somebody closed fd 1
+            os.write(1, b"\n" + _MARK + b"\n")
+            self._flushed.wait(seconds)
+
+    def _read(self, fd: int) -> None:
+        with os.fdopen(fd, "rb") as lines:
+            for line in iter(partial(lines.readline, _LONGEST), b""):
+                if line.rstrip() == _MARK:
+                    self._flushed.set()
+                else:
+                    self._note(line.decode(errors="replace").rstrip())
+
+    def _note(self, text: str) -> None:
+        # A log that itself goes to stdout would come back here for ever.
+        if text and _STRAY not in text and is_listening():
+            self._log.info(_STRAY, text=text)
 
 
 class Claim(NamedTuple):
-    """The client's end of things: private descriptors that no child inherits."""
+    """The client's end of things: private descriptors that no child inherits, and what became of the public ones."""
 
     input: int
     output: int
+    stray: StrayOutput
 
 
 @cache  # the descriptors belong to the process, so it is claimed once, whoever asks
@@ -35,16 +69,13 @@ def claim_stdio() -> Claim:
     """Take stdin and stdout for the protocol, for as long as the process lives. Call it first; once is enough."""
     _restore_sigint()
     _occupy_standard_descriptors()
-    claim = Claim(_duplicate(0), _duplicate(1))
+    input, output = _duplicate(0), _duplicate(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    read_end, write_end = os.pipe()
-    os.dup2(write_end, 1)
-    os.close(write_end)
-    threading.Thread(target=_log_stray_output, args=[read_end], name="acp stray output", daemon=True).start()
+    stray = StrayOutput()
     _print_by_lines()
-    return claim
+    return Claim(input, output, stray)
 
 
 def _restore_sigint() -> None:
@@ -79,13 +110,3 @@ def _print_by_lines() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure:
         reconfigure(line_buffering=True)
-
-
-def _log_stray_output(fd: int) -> None:
-    log = get_logger("acp_agent.stdout")
-    with os.fdopen(fd, "rb") as lines:
-        for line in iter(partial(lines.readline, _LONGEST), b""):
-            text = line.decode(errors="replace").rstrip()
-            # A log that itself goes to stdout would come back here for ever.
-            if text and _STRAY not in text and is_listening():
-                log.info(_STRAY, text=text)

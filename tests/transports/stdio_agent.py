@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,12 @@ def eat_input() -> str:
 
 def describe_self() -> dict[str, Any]:
     private = [fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2 and _is_inheritable(fd)]
-    return {"trio": "trio" in sys.modules, "inheritable": private, "claimed": claim_stdio() is claim_stdio()}
+    return {
+        "trio": "trio" in sys.modules,
+        "inheritable": private,
+        "claimed once": claim_stdio() is claim_stdio(),
+        "sigint": signal.getsignal(signal.SIGINT) == signal.SIG_DFL,
+    }
 
 
 def _is_inheritable(fd: int) -> bool:

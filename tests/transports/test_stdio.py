@@ -189,7 +189,33 @@ def test_the_wire_is_inherited_by_nobody_and_only_the_backend_that_runs_is_impor
     tmp_path: Path, backend: str
 ) -> None:
     [answer] = converse(tmp_path, backend, "pipe", "pipe", "self")
-    assert answer["result"] == {"trio": backend == "trio", "inheritable": [], "claimed": True}
+    assert answer["result"] == {
+        "trio": backend == "trio",
+        "inheritable": [],
+        "claimed once": True,
+        "sigint": True,  # its default, until somebody handles it
+    }
+
+
+def test_a_log_that_prints_does_not_hear_itself() -> None:
+    code = """
+import threading, structlog
+from acp_agent.transports.claim import claim_stdio
+claim_stdio()
+texts, done = [], threading.Event()
+def keep(logger, method, event):
+    texts.append(event["text"])
+    if event["text"] == "done":
+        done.set()
+    return event
+structlog.configure([keep, structlog.processors.KeyValueRenderer()])
+for text in ("hello", "again", "done"):
+    print(text)
+assert done.wait(10)
+assert texts == ["hello", "again", "done"], texts
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=DEADLINE, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("sink", ["pipe", "socket"])
