@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from acp_agent.content import StopReason
 from acp_agent.events import Command
 from acp_agent.models.base import Model
+from acp_agent.runtime.auth import AuthProvider
 from acp_agent.runtime.permissions import PermissionPolicy
 from acp_agent.runtime.workspace import SECRET_PATTERNS
 from acp_agent.tools.base import Tool, Toolset
@@ -67,6 +68,7 @@ class AgentDefinition(Struct, kw_only=True):
     mcp_wait: float = 10.0
     settings: Mapping[str, Any] = field(default_factory=dict)
     set_up: Callable[[str], SessionSetup] | None = None
+    auth: AuthProvider | None = None
 
     @property
     def has_gates(self) -> bool:

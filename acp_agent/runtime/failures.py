@@ -8,11 +8,14 @@ __all__ = ["error_of_model"]
 
 
 def error_of_model(error: ModelError) -> RequestError:
-    """401 is "authentication required", so that an editor offers to sign in; nothing else is."""
+    """A missing key, or one that is refused with 401, is "authentication required"; nothing else is.
+
+    An editor then offers to sign in; the ways to do it are added where the protocol is spoken.
+    """
     data = {"details": error.message, "kind": error.kind, "retryable": error.retryable}
     if error.status is not None:
         data["status"] = error.status
-    if error.status == 401:
+    if error.status == 401 or (error.kind == "auth" and error.status is None):
         return RequestError(AUTH_REQUIRED, "Authentication required", data | {"authMethods": []})
     return RequestError(INTERNAL_ERROR, _one_line(error.message), data)
 

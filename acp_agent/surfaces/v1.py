@@ -31,6 +31,7 @@ from acp_agent.runtime.definition import AgentDefinition
 from acp_agent.runtime.session import Session
 from acp_agent.runtime.sessions import SessionManager, SessionPlace
 from acp_agent.runtime.tickets import Outcome, Ticket
+from acp_agent.surfaces.v1_auth import SignIn
 from acp_agent.surfaces.v1_port import EditorPort, abilities_of
 from acp_agent.surfaces.v1_words import block_in, mode_state, option_list
 
@@ -51,6 +52,7 @@ class SurfaceV1:
         self.port = port
         self.sessions: SessionManager  # set by the server, which makes both
         self._definition = definition
+        self._sign_in = SignIn(definition, port)
         self._connection = connection
         self._repairs = Repeats(get_logger("acp_agent.surfaces.v1"))
         self._methods: dict[str, tuple[type[Payload | OneOf], Begin]] = {
@@ -67,7 +69,8 @@ class SurfaceV1:
                 session_config_options.SetSessionConfigOptionRequest,
                 self._begin_set_config_option,
             ),
-            "authenticate": (authentication.AuthenticateRequest, self._begin_authenticate),
+            "authenticate": (authentication.AuthenticateRequest, self._sign_in.begin_authenticate),
+            "logout": (authentication.LogoutRequest, self._sign_in.begin_logout),
         }
 
     def begin_request(self, request: IncomingRequest) -> Work | None:
@@ -108,19 +111,20 @@ class SurfaceV1:
                         resume=marks.SessionResumeCapabilities(),
                         close=marks.SessionCloseCapabilities(),
                     ),
+                    auth=self._sign_in.capabilities(),
                 ),
+                auth_methods=self._sign_in.methods_needed(),
                 agent_info=marks.Implementation(
                     name=definition.name, title=definition.title, version=definition.version
                 ),
             )
         )
 
-    def _begin_authenticate(self, request: IncomingRequest, params: authentication.AuthenticateRequest) -> None:
-        raise RequestError.invalid_params(f"There is no sign-in method {params.method_id!r}.", "$.methodId")
-
     # sessions -------------------------------------------------------------------------------------------------------
 
     def _begin_new(self, request: IncomingRequest, params: session_setup.NewSessionRequest) -> Work | None:
+        self._sign_in.require()
+
         def answer(session: Session) -> None:
             request.respond(
                 session_setup.NewSessionResponse(
@@ -133,6 +137,8 @@ class SurfaceV1:
         return self.sessions.new(place_of(params), answer)
 
     def _begin_load(self, request: IncomingRequest, params: session_setup.LoadSessionRequest) -> Work:
+        self._sign_in.require()
+
         def answer(session: Session) -> None:
             request.respond(
                 session_setup.LoadSessionResponse(
@@ -144,6 +150,8 @@ class SurfaceV1:
         return self.sessions.open(params.session_id, place_of(params), answer, replay=True)
 
     def _begin_resume(self, request: IncomingRequest, params: session_setup.ResumeSessionRequest) -> Work:
+        self._sign_in.require()
+
         def answer(session: Session) -> None:
             request.respond(
                 session_setup.ResumeSessionResponse(
@@ -208,7 +216,7 @@ class SurfaceV1:
     def _begin_prompt(self, request: IncomingRequest, params: prompt_turn.PromptRequest) -> None:
         def finished(outcome: Outcome) -> None:
             if outcome.error is not None:
-                request.fail(outcome.error)
+                request.fail(self._sign_in.complete(outcome.error))
             else:
                 request.respond(prompt_turn.PromptResponse(stop_reason=outcome.stop_reason or "end_turn"))
 
