@@ -16,6 +16,7 @@ from acp_agent.protocol.codec import decode
 from acp_agent.protocol.v1 import elicitation, file_system, prompt_turn, session_setup, terminals, tool_calls
 from acp_agent.protocol.v1.initialization import ClientCapabilities
 from acp_agent.runtime.client import ClientAbilities, PermissionAnswer, PermissionQuestion
+from acp_agent.runtime.session import new_id
 from acp_agent.surfaces.v1_words import PIECE, permission_request, pieces, updates
 from acp_agent.tools.base import FormAnswer, TerminalOutput
 
@@ -66,7 +67,7 @@ class EditorPort:
         if isinstance(event, PromptInserted):
             return
         if isinstance(event, NoticeRaised) and not self.abilities.notices:
-            event = MessageChunk("agent", f"notice_{id(event):x}", TextContent(_notice_text(event)))
+            event = MessageChunk("agent", new_id("msg"), TextContent(_notice_text(event)))
         if isinstance(event, CompactionChanged) and not self.abilities.compaction:
             return
         self.replay(session_id, event)
