@@ -1,0 +1,1 @@
+"""The same agent on different libraries: `stream N`, `tools N`, `forever`."""
