@@ -5,6 +5,7 @@ A journal that ends in the middle of a turn (a crash) is closed here: open calls
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from anyio.lowlevel import checkpoint
@@ -35,10 +36,16 @@ STATE_EVENTS = (ModeChanged, OptionsChanged, SessionInfoChanged, UsageChanged)
 
 
 class Replay:
-    """One reading of a session's journal. `is_live` says that its turns run here: then nothing needs repair."""
+    """One reading of a session's journal. `is_live` says that its turns run here: then nothing needs repair.
 
-    def __init__(self, session: Session, *, is_live: bool, is_shown: bool) -> None:
+    `journal` is one that was begun earlier, by a client that asked earlier; else it is read as it is now.
+    """
+
+    def __init__(
+        self, session: Session, *, is_live: bool, is_shown: bool, journal: AsyncGenerator[Event, None] | None = None
+    ) -> None:
         self.session = session
+        self.journal = journal or session.store.read_journal(session.id)
         self.is_live = is_live
         self.is_shown = is_shown
         self._open: dict[str, ToolCallOpened] = {}
@@ -49,7 +56,7 @@ class Replay:
         """Read it all, streaming; then mend what was cut, and tell the state."""
         session = self.session
         seen = 0
-        async with aclosing(session.store.read_journal(session.id)) as events:
+        async with aclosing(self.journal) as events:
             async for event in events:
                 self._note(event)
                 if self.is_shown and not isinstance(event, STATE_EVENTS):

@@ -7,6 +7,7 @@ session is being loaded again, what happens meanwhile is held back and said afte
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
@@ -128,14 +129,14 @@ class Session:
         self.roots: Sequence[str] = (header.cwd, *header.roots)
         self.history: list[HistoryMessage] = []
         self.memory = PermissionMemory()
-        self.questions = anyio.Lock()
+        self.questions = anyio.Lock(fast_acquire=True)  # one question at a time
         self.options = SessionOptions(definition, header)
         self.toolsets: list[Toolset] = list(definition.toolsets)
         self.services: list[Service] = []
         self.notices: list[str] = list(setup.notices)
         self._message: _Message | None = None
         self._keep_timer: Timer | None = None
-        self._held: list[Callable[[], None]] | None = None
+        self._held: deque[list[Callable[[], None]]] = deque()
         self._released: anyio.Event | None = None
 
     # what is said ---------------------------------------------------------------------------------------------------
@@ -157,11 +158,11 @@ class Session:
         if not message.unkept:
             self._keep_timer = self.timers.call_later(KEEP_TEXT_SECONDS, self._keep_text)
         message.unkept.append(text)
-        if self._held is None:
+        if not self._held:
             self.port.show_chunk(self.id, role, message.message_id, text)
         else:
             message_id = message.message_id
-            self._held.append(lambda: self.port.show_chunk(self.id, role, message_id, text))
+            self._held[-1].append(lambda: self.port.show_chunk(self.id, role, message_id, text))
 
     def end_message(self) -> None:
         """The next piece begins a new message. The journal has the old one whole."""
@@ -197,42 +198,37 @@ class Session:
 
     def show(self, event: Event) -> None:
         """Show without journalling."""
-        if self._held is None:
+        if not self._held:
             self.port.show(self.id, event)
         else:
-            self._held.append(lambda: self.port.show(self.id, event))
+            self._held[-1].append(lambda: self.port.show(self.id, event))
 
     def after_held(self, function: Callable[[], None]) -> None:
         """Call `function` behind all that was said so far: at once, or after what is held back."""
-        if self._held is None:
+        if not self._held:
             function()
         else:
-            self._held.append(function)
+            self._held[-1].append(function)
 
     # being loaded while it lives --------------------------------------------------------------------------------------
 
-    @property
-    def is_held(self) -> bool:
-        return self._held is not None
-
     def hold(self) -> None:
-        """From here on, keep back what is said: its history is being replayed."""
-        if self._held is None:
-            self._keep_text()
-            self._held = []
+        """From here on, keep back what is said: its history is being replayed. Each `hold` has its own `release`."""
+        self._keep_text()
+        if not self._held:
             self._released = anyio.Event()
+        self._held.append([])
 
     def release(self) -> None:
-        """Say what was kept back, and go on live."""
-        held, self._held = self._held, None
-        for function in held or ():
+        """Say what was kept back from the oldest `hold` to the next one; after the last, go on live."""
+        for function in self._held.popleft():
             function()
-        if self._released is not None:
+        if not self._held and self._released is not None:
             self._released.set()
 
     async def wait_released(self) -> None:
         """Nothing may be asked of the client about a call that it has not been shown yet."""
-        if self._held is not None and self._released is not None:
+        if self._held and self._released is not None:
             await self._released.wait()
 
     # what is known --------------------------------------------------------------------------------------------------
@@ -266,7 +262,7 @@ class Session:
 
     def set_title(self, title: str) -> None:
         """Name the session; told to the client at once."""
-        title = " ".join(clean_text(title).split())
+        title = " ".join(clean_text(title[: 4 * TITLE_LENGTH]).split())
         title = title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
         if title and title != self.header.title:
             self.header.title = title
@@ -314,10 +310,10 @@ class Session:
         return [entry.command for entry in self.definition.commands.values()]
 
     def announce_commands(self) -> None:
-        """The whole list, if there is any. Not journalled: a replay tells the commands of its own day."""
+        """The whole list, if there is any, at once. Not journalled: a replay tells the commands of its own day."""
         commands = self.commands()
         if commands:
-            self.show(CommandsChanged(commands))
+            self.port.show(self.id, CommandsChanged(commands))
 
 
 def _replace(event: ToolCallChanged, **changes: Any) -> ToolCallChanged:

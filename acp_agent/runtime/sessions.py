@@ -8,15 +8,17 @@ An unknown or closed session is `-32002` until it is loaded or resumed.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import anyio
 from msgspec import Struct
 
-from acp_agent.errors import INTERNAL_ERROR, DecodeError, RequestError, SettingsError, StoreError
+from acp_agent.errors import INTERNAL_ERROR, RequestError, SettingsError, StoreError
+from acp_agent.events import Event
 from acp_agent.runtime.client import ClientPort
 from acp_agent.runtime.definition import AgentDefinition, SessionSetup
+from acp_agent.runtime.line import Line, Place
 from acp_agent.runtime.prompts import PromptQueue, Spawn
 from acp_agent.runtime.replay import Replay
 from acp_agent.runtime.session import Service, Session, new_id, now
@@ -51,11 +53,17 @@ class SessionPlace(Struct, kw_only=True):
 
 
 class LiveSession(Struct):
-    """A session that is open here, and its prompts. `opening` keeps loads of it one behind the other."""
+    """A session that is open here, and its prompts. Loads, and its end, are done in the `line` they were claimed in.
+
+    `openings` are those claimed and not answered; `is_ending` says that its end is claimed, `is_gone` that it was.
+    """
 
     session: Session
     prompts: PromptQueue
-    opening: anyio.Lock
+    line: Line
+    openings: int = 0
+    is_ending: bool = False
+    is_gone: bool = False
 
 
 class SessionManager:
@@ -89,7 +97,7 @@ class SessionManager:
 
     def get(self, session_id: str) -> LiveSession:
         live = self._live.get(session_id)
-        if live is None:
+        if live is None or live.is_ending:
             raise RequestError.unknown_session(session_id)
         return live
 
@@ -120,45 +128,62 @@ class SessionManager:
         """Load (with `replay`) or resume a session, live or stored. It is held until it is answered."""
         check_place(place)
         live = self._live.get(session_id)
-        if live is None:
-            setup = self._set_up(place)
-            time = now()
-            header = SessionHeader(
-                session_id=session_id, cwd=place.cwd, roots=place.roots, created_at=time, updated_at=time
-            )
-            live = self._make(header, setup, None)
-            live.prompts.is_paused = True
-            live.session.hold()
-            return lambda: self._open_stored(live, place, answer, replay)
+        if live is None or live.is_ending:
+            return self._claim_stored(session_id, place, answer, replay, live)
         if not same_path(live.session.cwd, place.cwd):
             details = f"The session works in {live.session.cwd} and is open; it cannot move to {place.cwd}."
             raise RequestError.invalid_params(details, "$.cwd")
-        claimed = not live.session.is_held
-        if claimed:
-            live.session.hold()
-        return lambda: self._open_live(live, answer, replay=replay, claimed=claimed)
+        return self._claim_live(live, answer, replay)
 
-    async def _open_live(self, live: LiveSession, answer: Answer, *, replay: bool, claimed: bool) -> None:
+    def _claim_live(self, live: LiveSession, answer: Answer, replay: bool) -> Work:
+        """What is told of it ends here; what happens from here on is kept back until the answer."""
+        turn = live.line.claim()
+        live.openings += 1
+        live.session.hold()
+        is_open = not live.prompts.is_paused  # else nothing happens in it yet, and its journal may still be mended
+        journal = self.store.read_journal(live.session.id) if replay and is_open else None
+        return lambda: self._open_live(live, turn, answer, replay, journal)
+
+    async def _open_live(
+        self, live: LiveSession, turn: Place, answer: Answer, replay: bool, journal: AsyncGenerator[Event, None] | None
+    ) -> None:
         session = live.session
         try:
-            async with live.opening:
-                if self._live.get(session.id) is not live:
+            async with turn:
+                if live.is_gone:
                     raise RequestError.unknown_session(session.id)
-                session.hold()
-                claimed = True
                 if replay:
-                    await Replay(session, is_live=True, is_shown=True).run()
+                    await Replay(session, is_live=True, is_shown=True, journal=journal).run()
                 answer(session)
                 if not replay:
                     session.announce_commands()
         finally:
-            if claimed:
-                session.release()
+            session.release()
+            self._opened(live)
 
-    async def _open_stored(self, live: LiveSession, place: SessionPlace, answer: Answer, replay: bool) -> None:
+    def _claim_stored(
+        self, session_id: str, place: SessionPlace, answer: Answer, replay: bool, ending: LiveSession | None
+    ) -> Work:
+        """The session is here from now on, and does nothing until it is restored; after the end of its last life."""
+        setup = self._set_up(place)
+        time = now()
+        header = SessionHeader(
+            session_id=session_id, cwd=place.cwd, roots=place.roots, created_at=time, updated_at=time
+        )
+        live = self._make(header, setup, None)
+        live.line = ending.line if ending is not None else live.line
+        live.prompts.is_paused = True
+        live.session.hold()
+        live.openings += 1
+        turn = live.line.claim()
+        return lambda: self._open_stored(live, turn, place, answer, replay)
+
+    async def _open_stored(
+        self, live: LiveSession, turn: Place, place: SessionPlace, answer: Answer, replay: bool
+    ) -> None:
         session = live.session
         try:
-            async with live.opening:
+            async with turn:
                 await self._restore(session, place)
                 await Replay(session, is_live=False, is_shown=replay).run()
                 self._serve(session, place)
@@ -166,16 +191,22 @@ class SessionManager:
                 if self.store.durable:
                     await self.store.commit()
                 answer(session)
+                if not replay:
+                    session.announce_commands()
         except BaseException as error:
             self._forget(live)
             failure = error if isinstance(error, RequestError) else RequestError.unknown_session(session.id)
             live.prompts.refuse(failure)
-            session.release()
             raise
-        session.release()
-        if not replay:
-            session.announce_commands()
-        live.prompts.resume()
+        finally:
+            session.release()
+            self._opened(live)
+
+    def _opened(self, live: LiveSession) -> None:
+        """Prompts begin when all that was asked about the past is told."""
+        live.openings -= 1
+        if live.openings == 0 and not live.is_gone:
+            live.prompts.resume()
 
     async def _restore(self, session: Session, place: SessionPlace) -> None:
         try:
@@ -212,7 +243,7 @@ class SessionManager:
                 secret_patterns=setup.secret_patterns,
             ),
         )
-        live = LiveSession(session, PromptQueue(session, work_on, self._spawn), anyio.Lock())
+        live = LiveSession(session, PromptQueue(session, work_on, self._spawn), Line())
         self._live[session.id] = live
         if place is not None:
             self.store.claim(session.id)
@@ -242,16 +273,17 @@ class SessionManager:
             live.prompts.cancel()
 
     def set_option(self, session_id: str, option_id: str, value: str | bool, answer: Answer) -> Work | None:
-        """Change a setting, answer, echo; in that order. It counts from the next decision on."""
+        """Change a setting, answer, echo; in that order. It counts from the next decision on.
+
+        Raises `DecodeError` for an unknown option or value.
+        """
         live = self.get(session_id)
         session = live.session
         if live.prompts.is_paused:
-            return lambda: self._set_when_open(live, option_id, value, answer)
+            turn = live.line.claim()
+            return lambda: self._set_when_open(live, turn, option_id, value, answer)
         mode = session.mode
-        try:
-            session.set_option(option_id, value)
-        except DecodeError as error:
-            raise RequestError.invalid_params(error.problem, error.path) from None
+        session.set_option(option_id, value)
 
         def tell() -> None:
             answer(session)
@@ -259,8 +291,10 @@ class SessionManager:
 
         return self._when_kept(tell)
 
-    async def _set_when_open(self, live: LiveSession, option_id: str, value: str | bool, answer: Answer) -> None:
-        async with live.opening:
+    async def _set_when_open(
+        self, live: LiveSession, turn: Place, option_id: str, value: str | bool, answer: Answer
+    ) -> None:
+        async with turn:
             pass
         work = self.set_option(live.session.id, option_id, value, answer)
         if work is not None:
@@ -271,16 +305,47 @@ class SessionManager:
     def close(self, session_id: str, answer: Answer) -> Work:
         """Cancel what runs, wait until it has answered, free everything, answer."""
         live = self.get(session_id)
-        live.prompts.cancel()
-        return lambda: self._close(live, answer)
+        turn = self._claim_end(live)
 
-    async def _close(self, live: LiveSession, answer: Answer) -> None:
-        async with live.opening:
-            await live.prompts.wait_idle()
+        async def work() -> None:
+            async with turn:
+                if live.is_gone:
+                    raise RequestError.unknown_session(session_id)
+                await self._end(live)
+            answer(live.session)
+
+        return work
+
+    def delete(self, session_id: str, answer: Callable[[], None]) -> Work:
+        """Forget a session for good, whether it lives, is stored, or never was."""
+        live = self._live.get(session_id)
+        turn = self._claim_end(live) if live is not None else Line().claim()
+
+        async def work() -> None:
+            async with turn:
+                if live is not None:
+                    await self._end(live)
+                try:
+                    self.store.claim(session_id)
+                except StoreError as error:
+                    raise unopenable(session_id, error) from None
+                await self.store.delete(session_id)
+                self.store.release(session_id)
+            answer()
+
+        return work
+
+    def _claim_end(self, live: LiveSession) -> Place:
+        """From here on the session is unknown, though it may take a while to end."""
+        live.is_ending = True
+        live.prompts.cancel()
+        return live.line.claim()
+
+    async def _end(self, live: LiveSession) -> None:
+        await live.prompts.wait_idle()
         if self.store.durable:
             await self.store.commit()
         await self._free(live)
-        answer(live.session)
 
     async def _free(self, live: LiveSession) -> None:
         self._forget(live)
@@ -289,32 +354,14 @@ class SessionManager:
                 tasks.start_soon(service.aclose)
 
     def _forget(self, live: LiveSession) -> None:
+        if live.is_gone:
+            return
+        live.is_gone = True
         if self._live.get(live.session.id) is live:
             del self._live[live.session.id]
         self.store.release(live.session.id)
         for model in self.definition.models.values():
             model.forget(live.session.id)
-
-    def delete(self, session_id: str, answer: Callable[[], None]) -> Work:
-        """Forget a session for good, whether it lives, is stored, or never was."""
-        live = self._live.get(session_id)
-        if live is not None:
-            live.prompts.cancel()
-
-        async def work() -> None:
-            if live is not None:
-                async with live.opening:
-                    await live.prompts.wait_idle()
-                await self._free(live)
-            try:
-                self.store.claim(session_id)
-            except StoreError as error:
-                raise unopenable(session_id, error) from None
-            await self.store.delete(session_id)
-            self.store.release(session_id)
-            answer()
-
-        return work
 
     async def list(self, cwd: str | None, cursor: str | None) -> SessionPage:
         """A page of all sessions that are kept, the newest first."""

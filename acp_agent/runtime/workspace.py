@@ -57,7 +57,7 @@ class DiskWorkspace:
     ) -> None:
         self.cwd = os.path.normpath(cwd)
         self.roots: Sequence[str] = tuple(dict.fromkeys([self.cwd, *map(os.path.normpath, roots or ())]))
-        self._secret = _name_matcher(secret_patterns)
+        self._secret = _name_matcher(tuple(secret_patterns))
         self._no_secret = _name_matcher(NO_SECRETS)
 
     def resolve(self, path: str) -> str:
@@ -173,7 +173,8 @@ async def _in_thread(work: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(work)
 
 
-def _name_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+@functools.cache
+def _name_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     expression = re.compile("|".join(map(translate, patterns)) or r"(?!)", re.IGNORECASE)
     return lambda name: expression.match(name) is not None
 

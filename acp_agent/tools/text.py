@@ -52,7 +52,9 @@ def code_span(text: str) -> str:
 
 def visible(text: str, limit: int = 120) -> str:
     """`text` on one line for a title: what would hide or reorder it is spelled out, its end cut."""
-    shown = "".join(_spelled(character) for character in text[: limit + 1])
+    shown = text[: limit + 1]
+    if not shown.isprintable():
+        shown = "".join(map(_spelled, shown))
     return shown if len(text) <= limit else f"{shown[:limit]}…"
 
 
