@@ -204,3 +204,12 @@ async def test_a_loop_that_is_over_takes_no_more_calls(anyio_backend: str) -> No
     thread.start()
     await anyio.to_thread.run_sync(thread.join)
     assert loops[0].post(lambda: None) is False
+
+
+async def test_what_cannot_be_read_is_at_its_end(tmp_path: Path) -> None:
+    source = open_source(os.open(tmp_path, os.O_RDONLY))
+    blocks: list[bytes] = []
+    with anyio.fail_after(5):
+        await source.pump(blocks.append)
+    assert blocks == []
+    source.close()
