@@ -185,14 +185,15 @@ __all__ = [
     "stdio_stream",
 ]
 
+if not TYPE_CHECKING:  # a type checker would take every name for one of ours
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return import_module("acp_agent.version").VERSION
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'acp_agent' has no attribute {name!r}")
-    return getattr(import_module(f"acp_agent.{home}"), name)
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return import_module("acp_agent.version").VERSION
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"module 'acp_agent' has no attribute {name!r}")
+        return getattr(import_module(f"acp_agent.{home}"), name)
 
 
 def __dir__() -> list[str]:
