@@ -197,7 +197,10 @@ class SurfaceV1:
         def answer(_: Session) -> None:
             request.respond(session_modes.SetSessionModeResponse())
 
-        return self.sessions.set_option(params.session_id, "mode", params.mode_id, answer)
+        try:
+            return self.sessions.set_option(params.session_id, "mode", params.mode_id, answer)
+        except DecodeError as error:
+            raise DecodeError(error.problem, "$.modeId") from None
 
     def _begin_set_config_option(
         self, request: IncomingRequest, params: session_config_options.SetSessionConfigOptionRequest
