@@ -14,11 +14,24 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The arguments, with `command` always set: without one it is `serve`. Exits on `--help`, `--version`, errors."""
+    """The arguments, with `command` always set: without one it is `serve`. Exits on `--help`, `--version`, errors.
+
+    A client that signs in in a terminal appends `login` to the agent's own command line, whatever that is: then the
+    command is `login`, and what served (`model`, `state_dir`) says which key is wanted.
+    """
     parser = _parser()
     if not arguments or (arguments[0] not in (*COMMANDS, "--version", "-h", "--help")):
         arguments = ["serve", *arguments]
+    if arguments[0] == "serve" and _ends_in_login(arguments):
+        parsed = parser.parse_args(arguments[:-1])
+        parsed.command, parsed.provider = "login", None
+        return parsed
     return parser.parse_args(arguments)
+
+
+def _ends_in_login(arguments: list[str]) -> bool:
+    """Whether the last argument is a command, and not the value of an option: each option of `serve` has one."""
+    return arguments[-1] == "login" and (not arguments[-2].startswith("-") or "=" in arguments[-2])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -32,10 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     config = commands.add_parser("config", help="show the settings in force")
     config.add_argument("what", choices=("permissions", "paths"), help="which of them")
     config.add_argument("--cwd", type=Path, default=None, help="the project (default: the current directory)")
+    _add_state_dir(config)
     _add_sessions(commands.add_parser("sessions", help="list, read, export or delete kept sessions"))
     for name, text in (("login", "store a provider's key"), ("logout", "forget a provider's key")):
         command = commands.add_parser(name, help=text)
         command.add_argument("provider", nargs="?", choices=("openai", "anthropic"), default=None)
+        _add_state_dir(command)
     return parser
 
 
@@ -58,7 +73,7 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     )
     serve.add_argument("--drain", type=float, metavar="SECONDS", help="how long answers may take after stdin closes")
     serve.add_argument("--system-prompt", type=Path, metavar="FILE", help="instead of the built-in one")
-    serve.add_argument("--terminal", choices=("auto", "client", "local"), default="auto", help="where commands run")
+    serve.add_argument("--terminal", choices=("auto", "client", "local"), help="where commands run (default: auto)")
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:

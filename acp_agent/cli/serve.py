@@ -7,21 +7,16 @@ import os
 import sys
 import time
 from argparse import Namespace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from acp_agent.agent import Agent
 from acp_agent.errors import AcpAgentError
 from acp_agent.log import configure
-from acp_agent.models.base import Model
 from acp_agent.paths import state_directory
 from acp_agent.program import leave, run_on_stdio
-from acp_agent.store.base import SessionStore
-from acp_agent.version import VERSION
 
 if TYPE_CHECKING:
-    from acp_agent.runtime.instructions import SystemPrompt
     from acp_agent.server import Trace
 
 __all__ = ["build_agent", "serve"]
@@ -41,58 +36,9 @@ def serve(arguments: Namespace) -> None:
 
 def build_agent(arguments: Namespace, state: Path) -> Agent:
     """The coding agent: its tools, its models, and sessions that are kept in `state`."""
-    from acp_agent.tools.coding import coding_tools
+    from acp_agent.cli.configured import Configuration
 
-    return Agent(
-        "acp-agent",
-        title="acp-agent",
-        version=VERSION,
-        models=models_of(arguments),
-        tools=coding_tools(terminal=arguments.terminal),
-        mode=arguments.mode,
-        store=partial(open_store, state),
-        system_prompt=system_prompt_of(arguments) if specs_of(arguments) else None,
-    )
-
-
-def system_prompt_of(arguments: Namespace) -> SystemPrompt:
-    """What a real model is told first: the built-in text, or the user's file. Raises `AcpAgentError`."""
-    from acp_agent.runtime.instructions import SystemPrompt
-
-    if arguments.system_prompt is None:
-        return SystemPrompt()
-    try:
-        return SystemPrompt(arguments.system_prompt.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise AcpAgentError(f"--system-prompt {arguments.system_prompt}: {error}") from error
-
-
-def specs_of(arguments: Namespace) -> list[str]:
-    """The models asked for, on the command line or in the environment; none when a scenario is played."""
-    if arguments.scenario is not None:
-        return []
-    return arguments.model or os.environ.get("ACP_AGENT_MODEL", "").split()
-
-
-def open_store(state: Path) -> SessionStore:
-    """Sessions that outlive the process. Imported with the first session: it loads a database."""
-    from acp_agent.store.sqlite import SqliteStore
-
-    return SqliteStore(state)
-
-
-def models_of(arguments: Namespace) -> dict[str, Model]:
-    """By name, the default first: a scenario, the models asked for, or the built-in scenario that says what to do."""
-    specs = specs_of(arguments)
-    if specs:
-        from acp_agent.models.spec import model_from_spec
-
-        return {spec: model_from_spec(spec) for spec in specs}
-    from acp_agent.models.scenario import Scenario
-    from acp_agent.models.scripted import ScriptedModel
-
-    scenario = Scenario.load(arguments.scenario) if arguments.scenario else Scenario.builtin()
-    return {scenario.name: ScriptedModel(scenario)}
+    return Configuration(arguments, state).make_agent()
 
 
 def load_target(target: str) -> Agent:

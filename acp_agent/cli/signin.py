@@ -12,7 +12,6 @@ from pathlib import Path
 import anyio.to_thread
 
 from acp_agent.credentials import PROVIDERS, Credentials, KeyProvider
-from acp_agent.models.spec import parse_model_spec
 from acp_agent.runtime.auth import AuthMethod
 
 __all__ = ["ModelSignIn", "login_command", "provider_of"]
@@ -23,6 +22,8 @@ LOGIN = "-login"
 
 def provider_of(spec: str) -> KeyProvider | None:
     """The provider that wants a key for this model; None for a server that is named by its URL."""
+    from acp_agent.models.spec import parse_model_spec
+
     parsed = parse_model_spec(spec)
     if parsed.base_url is not None:
         return None

@@ -39,14 +39,12 @@ from msgspec import Struct, field
 
 from acp_agent.errors import SettingsError
 from acp_agent.mcp.servers import McpServer, servers_from_settings
-from acp_agent.models.spec import parse_model_spec
 from acp_agent.runtime.rules import PermissionRule, Verdict
 from acp_agent.toml_lines import KeyPath
 from acp_agent.toml_text import TomlText, explain
 
-__all__ = ["FILE_NAME", "SettingsFile", "ToolSettings", "read_settings"]
+__all__ = ["SettingsFile", "ToolSettings", "read_settings"]
 
-FILE_NAME = "acp-agent.toml"
 DECISIONS: tuple[Verdict, ...] = ("deny", "ask", "allow")
 
 TerminalChoice: TypeAlias = Literal["auto", "client", "local"]
@@ -166,6 +164,8 @@ def _models(toml: TomlText, written: _Models) -> list[str]:
     specs: list[tuple[KeyPath, str]] = [(("models", "available", n), spec) for n, spec in enumerate(written.available)]
     if written.default is not None:
         specs.insert(0, (("models", "default"), written.default))
+    if specs:
+        from acp_agent.models.spec import parse_model_spec
     for path, spec in specs:
         try:
             parse_model_spec(spec)

@@ -20,8 +20,8 @@ from acp_agent.runtime.definition import SessionSetup
 from acp_agent.runtime.permissions import PermissionPolicy
 from acp_agent.runtime.rules import PermissionRule
 from acp_agent.runtime.workspace import SECRET_PATTERNS
-from acp_agent.settings.file import FILE_NAME, SettingsFile, read_settings
-from acp_agent.settings.places import is_there, project_file, user_file
+from acp_agent.settings.file import SettingsFile, read_settings
+from acp_agent.settings.places import FILE_NAME, is_there, project_file, user_file
 
 __all__ = ["Settings", "SettingsSource", "is_trusted", "load_settings", "load_user_settings"]
 

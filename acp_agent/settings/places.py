@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from acp_agent.paths import config_directory
-from acp_agent.settings.file import FILE_NAME
 
-__all__ = ["is_there", "project_file", "user_file"]
+__all__ = ["FILE_NAME", "is_there", "project_file", "user_file"]
+
+FILE_NAME = "acp-agent.toml"
 
 
 def user_file() -> Path:
