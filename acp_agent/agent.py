@@ -118,7 +118,7 @@ class Agent:
         preview: Callable[..., Any] | None = None,
     ) -> Callable[[F], F]: ...
 
-    def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    def tool(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a tool of a function: its signature is the schema, its docstring the description.
 
         `preview` takes the same arguments and returns what the user is to judge (a text, a `Diff`, blocks). `title` and
@@ -169,7 +169,11 @@ class Agent:
 
         from acp_agent.transports.streams import StreamWire
 
-        await self.make_server().serve(StreamWire(stream) if isinstance(stream, ByteStream) else stream)
+        if isinstance(stream, ByteStream):
+            async with StreamWire(stream) as wire:
+                await self.make_server().serve(wire)
+        else:
+            await self.make_server().serve(stream)
 
     def run(self, *, backend: Literal["asyncio", "trio"] = "asyncio", drain: float | None = None) -> None:
         """Serve the editor that started this program, on stdin and stdout, until it is gone.
