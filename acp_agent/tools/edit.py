@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from bisect import bisect_left
+from itertools import islice
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -17,6 +19,7 @@ from acp_agent.tools.paths import Target, judge_path
 
 __all__ = ["EditFile", "WriteFile", "replace_text"]
 
+MAX_FOUND = 100  # places that are counted of a text that should be there once
 MAX_EDIT_BYTES = 2 * 1024 * 1024  # a diff carries the file twice, in one line
 
 
@@ -179,23 +182,52 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool = False) ->
     `\\n` in `old` matches the file's `\\r\\n` too, and `new` takes on the line end of the place it comes to.
     Raises `ToolError` when `old` is not there, or more than once without `replace_all`.
     """
-    pattern = re.compile(re.escape(old))
-    if not pattern.search(text):
-        pattern = re.compile(r"\r?\n".join(map(re.escape, re.split(r"\r?\n", old))))
-    found = [match.start() for match in re.finditer(f"(?={pattern.pattern})", text)]
+    found = _find(text, old, replace_all) or _find_any_line_end(text, old, replace_all)
     if not found:
         raise ToolError(_not_found(text, old))
     if len(found) > 1 and not replace_all:
-        lines = ", ".join(str(text.count("\n", 0, start) + 1) for start in found[:10])
-        raise ToolError(
-            f"the text was found {len(found)} times, at lines {lines}{', …' if len(found) > 10 else ''}. "
-            "Give more of the text around the one you mean, or set replace_all."
-        )
+        raise ToolError(_found_often(text, found))
     usual = _line_end(text)
-    changed = pattern.sub(lambda match: _with_line_ends(new, _line_end(match.group()) or usual), text)
+    pieces: list[str] = []
+    kept = 0
+    for start, end in found:
+        pieces += [text[kept:start], _with_line_ends(new, _line_end(text[start:end]) or usual)]
+        kept = end
+    changed = "".join([*pieces, text[kept:]])
     if changed == text:
         raise ToolError("the change would leave the file as it is.")
-    return changed, found[0]
+    return changed, found[0][0]
+
+
+def _find(text: str, old: str, replace_all: bool) -> list[tuple[int, int]]:
+    """Start and end of each place of `old`: all that do not overlap, or a few, to see whether there is only one."""
+    found: list[tuple[int, int]] = []
+    start = text.find(old)
+    while start >= 0 and (replace_all or len(found) < MAX_FOUND):
+        found.append((start, start + len(old)))
+        start = text.find(old, start + (len(old) if replace_all else 1))
+    return found
+
+
+def _find_any_line_end(text: str, old: str, replace_all: bool) -> list[tuple[int, int]]:
+    """The same, with `\\n` and `\\r\\n` taken for equal."""
+    if "\n" not in old:
+        return []
+    pairs = [match.start() - before for before, match in enumerate(re.finditer("\r\n", text))]  # where each comes to be
+    plain = text.replace("\r\n", "\n")
+    return [
+        (start + bisect_left(pairs, start), end + bisect_left(pairs, end))
+        for start, end in _find(plain, old.replace("\r\n", "\n"), replace_all)
+    ]
+
+
+def _found_often(text: str, found: list[tuple[int, int]]) -> str:
+    lines = ", ".join(str(text.count("\n", 0, start) + 1) for start, _ in found[:10])
+    number = f"{len(found)} times" if len(found) < MAX_FOUND else f"{MAX_FOUND} times or more"
+    return (
+        f"the text was found {number}, at lines {lines}{', …' if len(found) > 10 else ''}. "
+        "Give more of the text around the one you mean, or set replace_all."
+    )
 
 
 def _line_end(text: str) -> str:
@@ -211,10 +243,8 @@ def _with_line_ends(text: str, line_end: str) -> str:
 
 def _not_found(text: str, old: str) -> str:
     """What to tell a model whose `old` is not in `text`: the likely reason, when there is one to see."""
-    loose = re.compile(r"\s+".join(map(re.escape, old.split()))) if old.strip() else None
-    near = loose.search(text) if loose else None
-    if near:
-        line = text.count("\n", 0, near.start()) + 1
+    line = _line_of_words(text, old)
+    if line:
         return f"the text was not found, but it is there at line {line} with other white space. Copy it exactly."
     first = old.strip().split("\n", 1)[0].strip()
     lines = [number for number, line in enumerate(text.split("\n"), 1) if first and first in line]
@@ -222,3 +252,14 @@ def _not_found(text: str, old: str) -> str:
         places = ", ".join(map(str, lines[:5]))
         return f"the text was not found; its first line is at line {places}, but what follows there differs."
     return "the text was not found. Read the file again; it may have changed."
+
+
+def _line_of_words(text: str, old: str) -> int:
+    """The line where the words of `old` follow each other in `text`, whatever is between them; 0 for none."""
+    wanted = f" {' '.join(old.split())} "
+    words = f" {' '.join(text.split())} "
+    at = words.find(wanted) if wanted.strip() else -1
+    if at < 0:
+        return 0
+    first = next(islice(re.finditer(r"\S+", text), words.count(" ", 0, at), None))
+    return text.count("\n", 0, first.start()) + 1

@@ -122,18 +122,20 @@ def read_bytes(path: str, roots: Sequence[str], *, outside: bool = False, limit:
 
 
 def write_bytes(path: str, data: bytes, roots: Sequence[str], *, outside: bool = False) -> None:
-    """Put `data` in the place of a regular file, or make one: all of it or nothing, the mode kept."""
+    """Put `data` in the place of a regular file, or make one: all of it or nothing, mode and owner kept."""
     real = os.path.realpath(path)
     with file_errors(path), _opened_parent(real, roots, outside=outside, make=True) as (folder, name):
-        mode = _mode_of(folder, name, path)
+        before = _replaceable(folder, name, path)
         temporary = f".{os.urandom(6).hex()}.tmp"
         descriptor = os.open(temporary, _CREATE, 0o666, dir_fd=folder)
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
-                if mode is not None:
-                    os.fchmod(descriptor, mode)
+                if before is not None:
+                    with contextlib.suppress(OSError):  # only root may give files away, and needs to
+                        os.fchown(descriptor, before.st_uid, before.st_gid)
+                    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
                 os.fsync(descriptor)
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -148,22 +150,22 @@ def make_parent(path: str, roots: Sequence[str], *, outside: bool = False) -> No
     """Make the folders that `path` lies in; what is at `path` may be made or replaced by a file."""
     real = os.path.realpath(path)
     with file_errors(path), _opened_parent(real, roots, outside=outside, make=True) as (folder, name):
-        _mode_of(folder, name, path)
+        _replaceable(folder, name, path)
 
 
-def _mode_of(folder: int, name: str, path: str) -> int | None:
-    """The mode to keep, None for a new file. Refuses what must not be replaced."""
+def _replaceable(folder: int, name: str, path: str) -> os.stat_result | None:
+    """What is there, None for a new file. Refuses what must not be replaced."""
     try:
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(before.st_mode):
         raise IsADirectoryError(path)
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(before.st_mode):
         raise ToolError(f"{shown_name(path)} is not a regular file.")
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise ToolError(f"{shown_name(path)} is write-protected.")
-    return stat.S_IMODE(mode)
+    return before
 
 
 def _entry_path(path: str) -> str:

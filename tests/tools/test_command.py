@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from acp_agent.content import ContentItem, TerminalItem, TextContent
@@ -24,6 +25,13 @@ def is_gone(pid: int) -> bool:
     except OSError:
         return True
     return state in (b"Z", b"X")
+
+
+def go_soon(pids: list[int]) -> bool:
+    end = time.monotonic() + 5
+    while time.monotonic() < end and not all(map(is_gone, pids)):
+        time.sleep(0.01)
+    return all(map(is_gone, pids))
 
 
 async def run_until_printed(call: FakeCall, command: str, tool: RunCommand | None = None) -> list[int]:
@@ -118,6 +126,25 @@ async def test_cancelling_ends_who_ignores_sigterm_and_who_left_the_group(call: 
     pids = await run_until_printed(call, stubborn)
     assert len(pids) == 3
     assert all(map(is_gone, pids))
+
+
+async def test_without_proc_and_pidfd_the_group_is_ended_all_the_same(
+    call: FakeCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acp_agent.tools.family._read_processes", lambda: None)
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    assert told(await call.call(RunCommand(), command="echo hi")) == "hi\n[exit code 0]"
+    pids = await run_until_printed(call, "(trap '' TERM; exec sleep 600) & echo $$ $!; wait")
+    assert len(pids) == 2
+    assert await anyio.to_thread.run_sync(go_soon, pids)  # nobody could tell when they are gone, only kill them
+
+
+async def test_commands_leave_no_descriptor_open(call: FakeCall) -> None:
+    await call.call(RunCommand(), command="true")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        await call.call(RunCommand(), command="sleep 5 &")
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_a_process_in_the_background_holds_no_call_open_and_is_ended_with_it(call: FakeCall) -> None:

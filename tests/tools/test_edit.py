@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,16 @@ async def test_text_that_is_not_there_or_there_twice_fails_before_any_question(c
         await call.propose(EditFile(), path="a.txt", old_text="", new_text="z")
     with pytest.raises(ToolError, match="the same"):
         await call.propose(EditFile(), path="a.txt", old_text="x", new_text="x")
+
+
+def test_large_and_repetitive_texts_are_searched_in_a_moment() -> None:
+    started = time.monotonic()
+    with pytest.raises(ToolError, match="found 100 times or more"):
+        replace_text("a" * 1_000_000, "a" * 5000, "x")
+    with pytest.raises(ToolError, match="not found"):
+        replace_text("a " * 500_000, "a " * 2000 + "b", "x")
+    assert replace_text("a" * 1_000_000, "aa", "b", replace_all=True) == ("b" * 500_000, 0)
+    assert time.monotonic() - started < 5
 
 
 async def test_replace_all_changes_each(call: FakeCall, root: Path) -> None:
