@@ -6,9 +6,8 @@ unchanged and in its place: the order of a reply's blocks is kept as `native`.
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,18 +16,18 @@ from msgspec import Struct
 from acp_agent.content import ContentBlock
 from acp_agent.errors import ModelError
 from acp_agent.history import AssistantMessage, HistoryMessage, ToolResult, ToolUse, UserMessage
-from acp_agent.models.base import Model, ModelEvent, ModelRequest, ToolSpec
+from acp_agent.models.base import ModelEvent, ModelRequest, ToolSpec
 from acp_agent.models.prompts import (
     image_of,
     provider_id,
     provider_name,
     spoken,
-    tool_names,
     use_id,
 )
-from acp_agent.models.provider import ApiKey, Provider
+from acp_agent.models.provider import ApiKey, Provider, SdkResponse, address_of
+from acp_agent.models.remote import RemoteModel
 from acp_agent.models.replies import Reason, Reply, stop_reason
-from acp_agent.models.retry import RetryPolicy, stream_with_retries
+from acp_agent.models.retry import RetryPolicy
 from acp_agent.models.schemas import inline_references
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnthropicModel"]
 
+ADDRESS = "ANTHROPIC_BASE_URL"
 REASONS: Mapping[str, Reason] = {
     "end_turn": "end_turn",
     "stop_sequence": "end_turn",
@@ -46,7 +46,6 @@ REASONS: Mapping[str, Reason] = {
     "model_context_window_exceeded": "max_tokens",
     "refusal": "refusal",
 }
-EFFORTS = ("high", "low", "medium", "max")
 
 
 class _Block(Struct):
@@ -90,7 +89,7 @@ class _Event(Struct):
     error: Any = None
 
 
-class AnthropicModel(Model):
+class AnthropicModel(RemoteModel["AsyncAnthropic", _Event]):
     """A Claude model.
 
     `max_tokens` limits one reply. `thinking` is the request's field of that name, as it is. `base_url` names another
@@ -99,6 +98,8 @@ class AnthropicModel(Model):
     may be silent. `extra` is added to each request's body as it is, and takes a field out by None. `http_client` is
     used as it is and never closed here. `stream` raises `ModelError`.
     """
+
+    event_type = _Event
 
     def __init__(
         self,
@@ -116,57 +117,50 @@ class AnthropicModel(Model):
         retry: RetryPolicy | None = None,
         http_client: httpx2.AsyncClient | None = None,
     ) -> None:
-        self.name = name
-        self.context_window = context_window
-        self.thought_levels = tuple(thought_levels)
+        super().__init__(
+            name,
+            _provider(base_url, api_key, timeout, http_client),
+            context_window=context_window,
+            thought_levels=thought_levels,
+            extra=extra,
+            retry=retry,
+        )
+        at_anthropic = address_of(base_url, ADDRESS) is None
         self._max_tokens = max_tokens
-        self._options = {"temperature": temperature, "thinking": thinking}
-        self._extra = dict(extra or {})
-        self._retry = retry or RetryPolicy()
-        self._provider = _provider(base_url, api_key, timeout, http_client)
+        self._options = {
+            "temperature": temperature,  # for which the SDK has no argument any more
+            "thinking": thinking,
+            "cache_control": {"type": "ephemeral"} if at_anthropic else None,  # or each step pays for all before it
+        }
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(stream_with_retries(lambda: self._attempt(request), self._retry)) as events:
-            async for event in events:
-                yield event
-
-    async def aclose(self) -> None:
-        await self._provider.aclose()
-
-    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        client = await self._provider.client()
+    def open(self, client: AsyncAnthropic, request: ModelRequest) -> AbstractAsyncContextManager[SdkResponse]:
         messages: Any = _messages(request.messages)
-        opening = client.messages.with_streaming_response.create(
+        effort = self.effort(request)
+        own = {
+            "system": request.system or None,
+            "tools": [_tool(tool) for tool in request.tools] or None,
+            "output_config": {"effort": effort} if effort else None,
+        }
+        return client.messages.with_streaming_response.create(
             model=self.name,
             max_tokens=self._max_tokens,
             messages=messages,
             stream=True,
-            extra_body=self._body(request),
+            extra_body=self.body({**self._options, **own}),
         )
-        reading = _Reading(Reply(self._provider.label, tool_names(request.tools)))
-        async with aclosing(self._provider.events(opening, _Event, _is_last)) as stream:
-            async for item in stream:
-                if item.type == "error":
-                    raise self._provider.failure(item.error)
-                for event in reading.take(item):
-                    yield event
-        if self.context_window is None:
-            self.context_window = await self._provider.context_window(self.name)
-        for event in reading.close(self.context_window):
-            yield event
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        """What goes beside the messages. The SDK has no argument for the temperature any more."""
-        body: dict[str, Any] = {**self._options, "system": request.system or None}
-        if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.thought_level in self.thought_levels:
-            body["output_config"] = {"effort": request.thought_level}
-        return {key: value for key, value in (body | self._extra).items() if value is not None}
+    def read(self, reply: Reply) -> _Reading:
+        return _Reading(reply)
+
+    def error_in(self, event: _Event) -> Any:
+        return (event.error or {}) if event.type == "error" else None
+
+    def is_last(self, event: _Event) -> bool:
+        return event.type == "message_stop"
 
 
 class _Reading:
-    """One stream on its way to a reply. Blocks are told apart by index: one may begin before another ends."""
+    """Blocks are told apart by index: one may begin before another ends."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
@@ -174,7 +168,6 @@ class _Reading:
         self._usage = _Usage()
 
     def take(self, event: _Event) -> Iterator[ModelEvent]:
-        """What the event adds. One of an unknown type adds nothing."""
         for usage in (event.usage, event.message.usage if event.message else None):
             if usage is not None:
                 self._count(usage)
@@ -187,7 +180,6 @@ class _Reading:
                 self._reply.reason = stop_reason(REASONS, given)
 
     def close(self, window: int | None) -> Iterator[ModelEvent]:
-        """The end of the reply; `ModelError` when it has none."""
         usage = self._usage
         cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
         self._reply.count((usage.input_tokens or 0) + cached, usage.output_tokens)
@@ -257,7 +249,7 @@ def _provider(
             raise ModelError("Anthropic needs an API key: set ANTHROPIC_API_KEY", kind="auth")
         return client
 
-    address = base_url or os.environ.get("ANTHROPIC_BASE_URL") or None
+    address = address_of(base_url, ADDRESS)
     return Provider(
         "anthropic",
         connect,
@@ -268,10 +260,6 @@ def _provider(
         models_path="/v1/models" if address else "/v1/models/{name}",
         owns_http=http_client is None,
     )
-
-
-def _is_last(event: _Event) -> bool:
-    return event.type == "message_stop"
 
 
 def _is_signed(block: dict[str, Any]) -> bool:

@@ -6,10 +6,9 @@ differ in what they leave out and in what they say twice.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from msgspec import Struct
 from acp_agent.content import ContentBlock
 from acp_agent.errors import ModelError
 from acp_agent.history import AssistantMessage, ToolResult, UserMessage
-from acp_agent.models.base import Model, ModelEvent, ModelRequest, ToolSpec
+from acp_agent.models.base import ModelEvent, ModelRequest, ToolSpec
 from acp_agent.models.prompts import (
     image_of,
     json_text,
@@ -26,12 +25,12 @@ from acp_agent.models.prompts import (
     provider_name,
     result_text,
     spoken,
-    tool_names,
     use_id,
 )
-from acp_agent.models.provider import ApiKey, Provider
+from acp_agent.models.provider import ApiKey, Provider, SdkResponse, address_of
+from acp_agent.models.remote import RemoteModel
 from acp_agent.models.replies import Reason, Reply, stop_reason
-from acp_agent.models.retry import RetryPolicy, stream_with_retries
+from acp_agent.models.retry import RetryPolicy
 from acp_agent.models.schemas import inline_references
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenAIModel", "open_ai_provider", "reasoning_levels"]
 
+ADDRESS = "OPENAI_BASE_URL"
 REASONS: Mapping[str, Reason] = {
     "stop": "end_turn",
     "tool_calls": "end_turn",
@@ -85,7 +85,7 @@ class _Chunk(Struct):
     error: Any = None
 
 
-class OpenAIModel(Model):
+class OpenAIModel(RemoteModel["AsyncOpenAI", _Chunk]):
     """A model behind chat completions.
 
     `base_url` names another server than OpenAI's (or than `OPENAI_BASE_URL`); such a one needs no key. `api_key` is
@@ -93,6 +93,8 @@ class OpenAIModel(Model):
     server may be silent. `extra` is added to each request's body as it is, and takes a field out by None.
     `http_client` is used as it is and never closed here. `stream` raises `ModelError`.
     """
+
+    event_type = _Chunk
 
     def __init__(
         self,
@@ -109,64 +111,47 @@ class OpenAIModel(Model):
         retry: RetryPolicy | None = None,
         http_client: httpx2.AsyncClient | None = None,
     ) -> None:
-        self.name = name
-        self.context_window = context_window
-        self.thought_levels = reasoning_levels(name) if thought_levels is None else tuple(thought_levels)
-        limit = "max_tokens" if base_url else "max_completion_tokens"  # OpenAI has renamed it, the others have not
-        self._options = {"temperature": temperature, limit: max_tokens}
-        self._extra = dict(extra or {})
-        self._retry = retry or RetryPolicy()
-        self._provider = open_ai_provider(base_url, api_key, timeout, http_client)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(stream_with_retries(lambda: self._attempt(request), self._retry)) as events:
-            async for event in events:
-                yield event
-
-    async def aclose(self) -> None:
-        await self._provider.aclose()
-
-    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        client = await self._provider.client()
-        messages: Any = _messages(request)
-        opening = client.chat.completions.with_streaming_response.create(
-            model=self.name, messages=messages, stream=True, extra_body=self._body(request)
+        super().__init__(
+            name,
+            open_ai_provider(base_url, api_key, timeout, http_client),
+            context_window=context_window,
+            thought_levels=reasoning_levels(name) if thought_levels is None else thought_levels,
+            extra=extra,
+            retry=retry,
         )
-        reading = _Reading(Reply(self._provider.label, tool_names(request.tools)))
-        async with aclosing(self._provider.events(opening, _Chunk)) as chunks:
-            async for chunk in chunks:
-                if chunk.error:
-                    raise self._provider.failure(chunk.error)
-                for event in reading.take(chunk):
-                    yield event
-        if self.context_window is None:
-            self.context_window = await self._provider.context_window(self.name)
-        for event in reading.close(self.context_window):
-            yield event
+        at_openai = address_of(base_url, ADDRESS) is None  # which has renamed the limit; the others have not
+        self._options = {
+            "stream_options": {"include_usage": True},
+            "temperature": temperature,
+            "max_completion_tokens" if at_openai else "max_tokens": max_tokens,
+        }
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        body: dict[str, Any] = {"stream_options": {"include_usage": True}, **self._options}
-        if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.thought_level in self.thought_levels:
-            body["reasoning_effort"] = request.thought_level
-        return {key: value for key, value in (body | self._extra).items() if value is not None}
+    def open(self, client: AsyncOpenAI, request: ModelRequest) -> AbstractAsyncContextManager[SdkResponse]:
+        messages: Any = _messages(request)
+        tools = [_tool(tool) for tool in request.tools] or None
+        body = self.body({**self._options, "tools": tools, "reasoning_effort": self.effort(request)})
+        return client.chat.completions.with_streaming_response.create(
+            model=self.name, messages=messages, stream=True, extra_body=body
+        )
+
+    def read(self, reply: Reply) -> _Reading:
+        return _Reading(reply)
+
+    def error_in(self, event: _Chunk) -> Any:
+        return event.error or None
 
 
 class _Reading:
-    """One stream on its way to a reply."""
-
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self._keys: dict[int, int] = {}  # the tool use that an index stands for at the moment
         self._thoughts: list[str] = []
         self._refused = False
 
-    def take(self, chunk: _Chunk) -> Iterator[ModelEvent]:
-        """What the chunk adds."""
-        if chunk.usage is not None:
-            self._reply.count(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
-        for choice in (chunk.choices or [])[:1]:
+    def take(self, event: _Chunk) -> Iterator[ModelEvent]:
+        if event.usage is not None:
+            self._reply.count(event.usage.prompt_tokens, event.usage.completion_tokens)
+        for choice in (event.choices or [])[:1]:
             delta = choice.delta
             if choice.message is not None and not self._reply.has_text:
                 delta = choice.message
@@ -176,7 +161,6 @@ class _Reading:
                 self._finish(choice.finish_reason)
 
     def close(self, window: int | None) -> Iterator[ModelEvent]:
-        """The end of the reply; `ModelError` when it has none."""
         thoughts = "".join(self._thoughts)
         return self._reply.close({"openai": {"reasoning_content": thoughts}} if thoughts else None, window)
 
@@ -225,7 +209,7 @@ def open_ai_provider(
             http_client=http_client,
         )
 
-    address = base_url or os.environ.get("OPENAI_BASE_URL") or None
+    address = address_of(base_url, ADDRESS)
     return Provider(
         "openai",
         connect,

@@ -6,15 +6,15 @@ reasoning comes back encrypted and is sent again, in its place, with the history
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from acp_agent.content import ContentBlock
 from acp_agent.history import AssistantMessage, HistoryMessage, ToolResult, ToolUse, UserMessage
-from acp_agent.models.base import Model, ModelEvent, ModelRequest, ToolSpec
+from acp_agent.models.base import ModelEvent, ModelRequest, ToolSpec
 from acp_agent.models.openai import open_ai_provider, reasoning_levels
 from acp_agent.models.prompts import (
     image_of,
@@ -23,16 +23,17 @@ from acp_agent.models.prompts import (
     provider_name,
     result_text,
     spoken,
-    tool_names,
     use_id,
 )
-from acp_agent.models.provider import ApiKey
+from acp_agent.models.provider import ApiKey, SdkResponse
+from acp_agent.models.remote import RemoteModel
 from acp_agent.models.replies import Reason, Reply, stop_reason
-from acp_agent.models.retry import RetryPolicy, stream_with_retries
+from acp_agent.models.retry import RetryPolicy
 from acp_agent.models.schemas import inline_references
 
 if TYPE_CHECKING:
     import httpx2
+    from openai import AsyncOpenAI
 
 __all__ = ["OpenAIResponsesModel"]
 
@@ -83,8 +84,10 @@ class _Event(Struct):
     message: str | None = None
 
 
-class OpenAIResponsesModel(Model):
+class OpenAIResponsesModel(RemoteModel["AsyncOpenAI", _Event]):
     """A model behind the Responses API. The arguments are those of `OpenAIModel`."""
+
+    event_type = _Event
 
     def __init__(
         self,
@@ -101,53 +104,46 @@ class OpenAIResponsesModel(Model):
         retry: RetryPolicy | None = None,
         http_client: httpx2.AsyncClient | None = None,
     ) -> None:
-        self.name = name
-        self.context_window = context_window
-        self.thought_levels = reasoning_levels(name) if thought_levels is None else tuple(thought_levels)
-        self._options = {"temperature": temperature, "max_output_tokens": max_tokens}
-        self._extra = dict(extra or {})
-        self._retry = retry or RetryPolicy()
-        self._provider = open_ai_provider(base_url, api_key, timeout, http_client)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(stream_with_retries(lambda: self._attempt(request), self._retry)) as events:
-            async for event in events:
-                yield event
-
-    async def aclose(self) -> None:
-        await self._provider.aclose()
-
-    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        client = await self._provider.client()
-        items: Any = _items(request.messages)
-        opening = client.responses.with_streaming_response.create(
-            model=self.name, input=items, stream=True, store=False, extra_body=self._body(request)
+        super().__init__(
+            name,
+            open_ai_provider(base_url, api_key, timeout, http_client),
+            context_window=context_window,
+            thought_levels=reasoning_levels(name) if thought_levels is None else thought_levels,
+            extra=extra,
+            retry=retry,
         )
-        reading = _Reading(Reply(self._provider.label, tool_names(request.tools)))
-        async with aclosing(self._provider.events(opening, _Event, _is_last)) as stream:
-            async for item in stream:
-                if (error := _error_of(item)) is not None:
-                    raise self._provider.failure(error)
-                for event in reading.take(item):
-                    yield event
-        if self.context_window is None:
-            self.context_window = await self._provider.context_window(self.name)
-        for event in reading.close(self.context_window):
-            yield event
+        self._options = {"temperature": temperature, "max_output_tokens": max_tokens}
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        body: dict[str, Any] = {**self._options, "instructions": request.system or None}
-        if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
+    def open(self, client: AsyncOpenAI, request: ModelRequest) -> AbstractAsyncContextManager[SdkResponse]:
+        items: Any = _items(request.messages)
+        own: dict[str, Any] = {
+            "instructions": request.system or None,
+            "tools": [_tool(tool) for tool in request.tools] or None,
+        }
         if self.thought_levels:
-            effort = request.thought_level if request.thought_level in self.thought_levels else None
-            body["reasoning"] = {"summary": "auto"} | ({"effort": effort} if effort else {})
-            body["include"] = ["reasoning.encrypted_content"]
-        return {key: value for key, value in (body | self._extra).items() if value is not None}
+            effort = self.effort(request)
+            own["reasoning"] = {"summary": "auto"} | ({"effort": effort} if effort else {})
+            own["include"] = ["reasoning.encrypted_content"]
+        return client.responses.with_streaming_response.create(
+            model=self.name, input=items, stream=True, store=False, extra_body=self.body({**self._options, **own})
+        )
+
+    def read(self, reply: Reply) -> _Reading:
+        return _Reading(reply)
+
+    def error_in(self, event: _Event) -> Any:
+        if event.type == "error":
+            return event.error or {"code": event.code, "message": event.message}
+        if event.type == "response.failed":
+            return (event.response.error if event.response else None) or {}
+        return None
+
+    def is_last(self, event: _Event) -> bool:
+        return event.type in LAST
 
 
 class _Reading:
-    """One stream on its way to a reply. A `done` event repeats its deltas, and counts only when there were none."""
+    """A `done` event repeats its deltas, and counts only when there were none."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
@@ -156,7 +152,6 @@ class _Reading:
         self._refused = False
 
     def take(self, event: _Event) -> Iterator[ModelEvent]:
-        """What the event adds. One of an unknown type adds nothing."""
         kind, _, stage = event.type.removeprefix("response.").rpartition(".")
         match kind:
             case "output_text" | "refusal":
@@ -174,7 +169,6 @@ class _Reading:
             self._finish(event.response)
 
     def close(self, window: int | None) -> Iterator[ModelEvent]:
-        """The end of the reply; `ModelError` when it has none."""
         items = [self._items[index] for index in sorted(self._items)]
         reasoned = any(item["type"] == "reasoning" for item in items)
         return self._reply.close({"openai_responses": items} if reasoned else None, window)
@@ -208,18 +202,6 @@ class _Reading:
             self._reply.reason = stop_reason(INCOMPLETE, response.incomplete_details.reason or "")
         else:
             self._reply.reason = "end_turn"
-
-
-def _is_last(event: _Event) -> bool:
-    return event.type in LAST
-
-
-def _error_of(event: _Event) -> Any:
-    if event.type == "error":
-        return event.error or {"code": event.code, "message": event.message}
-    if event.type == "response.failed":
-        return (event.response.error if event.response else None) or {}
-    return None
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from acp_agent.models.windows import window_in
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["ApiKey", "Provider", "read_json"]
+__all__ = ["ApiKey", "ClientT", "Provider", "SdkResponse", "address_of", "read_json"]
 
 ApiKey: TypeAlias = str | Callable[[], str | None] | None
 
@@ -151,7 +151,7 @@ class Provider(Generic[ClientT]):
     def _renew_client(self) -> ClientT:
         """The client for the key as it is now: the one there is, one on the same connections, or a first one."""
         given = self._api_key() if callable(self._api_key) else self._api_key
-        key = given or os.environ.get(self._key_variable) or None
+        key = (given or os.environ.get(self._key_variable) or "").strip() or None
         client = self._client
         if client is None or (key is None and self._key is not None):
             client = self._first_client(key)
@@ -203,6 +203,11 @@ async def _drain(lines: AsyncGenerator[str, None]) -> None:
     with anyio.move_on_after(GRACE):
         async for _ in lines:
             pass
+
+
+def address_of(base_url: str | None, variable: str) -> str | None:
+    """The server that is meant instead of the provider's own; `variable` of the environment may name one."""
+    return base_url or os.environ.get(variable) or None
 
 
 def read_json(text: str) -> Any:

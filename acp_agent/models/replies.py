@@ -79,10 +79,6 @@ class Reply:
     def has_text(self) -> bool:
         return self._text.spoke
 
-    @property
-    def has_thought(self) -> bool:
-        return self._thought.spoke
-
     def say(self, piece: str | None, *, closing: bool = False) -> Iterator[TextDelta]:
         """The next piece of the answer. What comes after the end is a repetition, and is dropped."""
         if piece and self.reason is None and (shown := self._text.take(clean_text(piece), closing=closing)):

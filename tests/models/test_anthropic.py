@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.to_thread
+import httpx2
 import pytest
 
 from acp_agent.content import AudioContent, ImageContent, ResourceLink, TextContent
@@ -146,6 +149,40 @@ async def test_signed_thoughts_go_back_unchanged_and_in_their_place() -> None:
         {"type": "redacted_thinking", "data": "opaque"},
         {"type": "tool_use", "id": "call_1", "name": "read_file", "input": {"path": "a"}},
     ]
+
+
+async def test_signed_thoughts_go_back_also_when_the_history_lost_the_tool_use() -> None:
+    native = {
+        "anthropic": [
+            {"type": "thinking", "thinking": "First.", "signature": "sig-1"},
+            {"type": "tool_use"},
+            {"type": "thinking", "thinking": "unsigned", "signature": ""},
+        ]
+    }
+    messages = await sent(prompt(), AssistantMessage("m2", "Said.", "First.", native=native), prompt())
+    assert [block["type"] for block in messages[1]["content"]] == ["thinking", "text"]
+
+
+async def test_anthropic_itself_is_asked_to_cache_what_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        if request.method == "GET":
+            return httpx2.Response(200, json={"type": "model", "id": "m", "max_input_tokens": 5000})
+        stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in WHOLE)
+        return httpx2.Response(200, text=stream, headers={"content-type": "text/event-stream"})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
+        events = await ask(AnthropicModel("m", api_key=" some-key\n", http_client=http))
+    assert UsageDelta(10, 7, context_window=5000) in events
+    assert [str(request.url) for request in asked] == [
+        "https://api.anthropic.com/v1/messages",
+        "https://api.anthropic.com/v1/models/m",
+    ]
+    assert json.loads(asked[0].content)["cache_control"] == {"type": "ephemeral"}
+    assert "some-key" in (asked[0].headers.get("x-api-key") or asked[0].headers["authorization"])
 
 
 async def test_a_reply_without_signed_thoughts_keeps_nothing_native() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import aclosing
 from typing import Any
 
@@ -329,11 +330,12 @@ async def test_pictures_of_tool_results_follow_all_results_of_the_step() -> None
     two = [ToolUse("read_file", {}, call_id="c1"), ToolUse("read_file", {}, call_id="c2")]
     picture = ToolResult("c1", "read_file", [ImageContent("aWI=", "image/png")])
     with FakeProvider(Stream([END])) as provider:
-        asked = request(prompt(), AssistantMessage("m2", tool_uses=two), picture, ToolResult("c2", "read_file", []))
-        await ask(model(provider), asked)
-        messages = provider.body["messages"]
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user"]
-    assert messages[4]["content"][0]["type"] == "image_url"
+        step = [prompt(), AssistantMessage("m2", tool_uses=two), picture, ToolResult("c2", "read_file", [])]
+        for history in (step, [*step, AssistantMessage("m3", "A pixel.")]):
+            await ask(model(provider), request(*history))
+            messages = provider.body["messages"]
+            assert [message["role"] for message in messages][:5] == ["user", "assistant", "tool", "tool", "user"]
+            assert messages[4]["content"][0]["type"] == "image_url"
 
 
 async def test_thoughts_go_back_within_the_turn_and_not_after_it() -> None:
@@ -389,6 +391,22 @@ async def test_options_and_extra_fields_reach_the_provider() -> None:
     assert (body["temperature"], body["max_tokens"], body["top_k"], body["reasoning_effort"]) == (0.5, 7, 3, "high")
     assert body["stream"] is True
     assert "stream_options" not in body
+
+
+async def test_openai_itself_has_its_own_word_for_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        stream = f"data: {json.dumps(END)}\n\n"
+        return httpx2.Response(200, text=stream, headers={"content-type": "text/event-stream"})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
+        await ask(OpenAIModel("gpt-5", api_key="some-key", max_tokens=5, http_client=http))
+    (only,) = asked
+    assert str(only.url) == "https://api.openai.com/v1/chat/completions"
+    assert json.loads(only.content)["max_completion_tokens"] == 5
 
 
 async def test_the_key_is_read_again_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,14 @@ async def test_reasoning_is_a_thought_and_goes_back_encrypted_in_its_place() -> 
     ]
 
 
+async def test_open_reasoning_is_a_thought_and_reasoning_that_led_to_nothing_does_not_go_back() -> None:
+    open_reasoning = event("reasoning_text.delta", output_index=0, content_index=0, delta="Hm.")
+    assert thoughts(await told(open_reasoning, done())) == ["Hm."]
+    native = {"openai_responses": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}]}
+    items = await sent(prompt(), AssistantMessage("m2", "", "Hm.", native=native))
+    assert [item["role"] for item in items] == ["user"]
+
+
 async def test_the_history_becomes_items() -> None:
     items = await sent(
         prompt("Look"),
