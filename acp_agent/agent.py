@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from acp_agent.content import ToolKind
@@ -45,7 +46,8 @@ class Agent:
     `models` offers several by name, the first being the default. Sessions live in memory unless a `store` is given, or
     a function that makes one when the first session needs it.
     `accepts` names the prompt blocks that are taken beside text and links. `mode` is what new sessions start in.
-    `permission_timeout` is in seconds (None: a question waits for its user). `system_prompt` is a text, or a function
+    `permission_timeout` is in seconds (None: a question waits for its user); `heartbeat` is how many seconds apart a
+    running tool call gives a sign of life (None: never). `system_prompt` is a text, or a function
     of the session.
     """
 
@@ -67,6 +69,7 @@ class Agent:
         accepts: Iterable[PromptBlock] = ("image", "resource"),
         max_steps: int = 100,
         permission_timeout: float | None = None,
+        heartbeat: float | None = None,
     ) -> None:
         named = dict(models or {})
         if model is not None:
@@ -89,6 +92,8 @@ class Agent:
             system_prompt=(lambda _: system_prompt) if isinstance(system_prompt, str) else system_prompt,
             max_steps=max_steps,
             permission_timeout=permission_timeout,
+            heartbeat=heartbeat,
+            can_mcp=find_spec("mcp") is not None,
         )
 
     @property

@@ -2,7 +2,8 @@
 
 A call is opened first, once; its status only moves up pending -> in_progress -> completed | failed; while its question
 is open nothing is said of it; after its end nothing is said at all. Progress is coalesced: at most four updates a
-second, always the latest, never while the client has too much to read.
+second, always the latest, never while the client has too much to read. A silent call may send a sign of life now and
+then (`heartbeat`), for clients that give up on quiet ones.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ class CallHost(Protocol):
     timers: Timers
 
     @property
+    def heartbeat(self) -> float | None: ...
+
+    @property
     def full(self) -> bool: ...
 
     def show(self, event: Event) -> None: ...
@@ -54,6 +58,7 @@ class Call:
         self._shown: list[ToolContent] = list(proposal.content)
         self._waiting: ToolCallProgress | None = None
         self._timer: Timer | None = None
+        self._heart: Timer | None = None
         self._next_progress = 0.0
 
     @property
@@ -103,6 +108,7 @@ class Call:
             locations = list(self.proposal.locations) or UNSET
             title = self.proposal.title
             self._host.show(ToolCallChanged(self.id, "in_progress", title=title, content=shown, locations=locations))
+            self._beat_later()
 
     def report(
         self, content: Sequence[ToolContent] | str | None = None, *, locations: Sequence[Location] | None = None
@@ -162,6 +168,16 @@ class Call:
 
     def _drop_progress(self) -> None:
         self._waiting = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._heart):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._heart = None
+
+    def _beat_later(self) -> None:
+        if self._host.heartbeat is not None:
+            self._heart = self._host.timers.call_later(self._host.heartbeat, self._beat)
+
+    def _beat(self) -> None:
+        if not self._host.full:
+            self._host.show(ToolCallProgress(self.id))
+        self._beat_later()

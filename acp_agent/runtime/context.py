@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from anyio import from_thread
-from anyio.lowlevel import current_token
+from anyio.lowlevel import EventLoopToken
 
 from acp_agent.content import Location, PlanEntry, ToolContent
 from acp_agent.errors import DecodeError, ToolError
@@ -35,10 +35,10 @@ class ContextHost(Protocol):
 class CallContext:
     """One call's context. `report` may be called from any thread; the rest belongs to the loop."""
 
-    def __init__(self, turn: ContextHost, call_id: str) -> None:
+    def __init__(self, turn: ContextHost, call_id: str, loop: EventLoopToken) -> None:
         self._turn = turn
         self._thread = threading.get_ident()
-        self._token = current_token()
+        self._loop = loop
         self.tool_call_id = call_id
 
     @property
@@ -75,7 +75,7 @@ class CallContext:
         if threading.get_ident() == self._thread:
             call.report(content, locations=locations)
         else:
-            from_thread.run_sync(lambda: call.report(content, locations=locations), token=self._token)
+            from_thread.run_sync(lambda: call.report(content, locations=locations), token=self._loop)
 
     def on_finished(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Await `callback` after the final update of this call, on every path (to release a terminal)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
@@ -64,9 +64,9 @@ class AgentDefinition(Struct, kw_only=True):
     max_waiting_prompts: int = 8
     cancel_grace: float = 3.0
     permission_timeout: float | None = None
+    heartbeat: float | None = None
     mcp_servers: Sequence[Any] = ()
     mcp_wait: float = 10.0
-    settings: Mapping[str, Any] = field(default_factory=dict)
     set_up: Callable[[str], SessionSetup] | None = None
     auth: AuthProvider | None = None
 

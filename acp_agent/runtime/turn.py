@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 
 from acp_agent.content import ContentBlock, Location, PlanEntry, StopReason, ToolKind, text_of
 from acp_agent.errors import ConnectionClosed, ModelError, RequestError
@@ -58,6 +58,7 @@ class Turn:
         self.on_cancelled: Callable[[], None] | None = None
         self._calls: dict[str, Call] = {}
         self._port = session.port
+        self._loop: EventLoopToken | None = None
         self._unbroken = 0  # pieces of a message since the last checkpoint
 
     # the prompt -----------------------------------------------------------------------------------------------------
@@ -141,6 +142,10 @@ class Turn:
             await checkpoint()
 
     @property
+    def heartbeat(self) -> float | None:
+        return self.session.definition.heartbeat
+
+    @property
     def full(self) -> bool:
         return self._port.full
 
@@ -176,7 +181,9 @@ class Turn:
         return ShownCall(self, call)
 
     def make_context(self, call_id: str) -> CallContext:
-        return CallContext(self, call_id)
+        if self._loop is None:
+            self._loop = current_token()
+        return CallContext(self, call_id, self._loop)
 
     def add_call(self, call: Call) -> None:
         self._calls[call.id] = call
