@@ -6,6 +6,7 @@ of what msgspec says of a value that does not fit its Struct.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -92,8 +93,12 @@ def explain(message: str, wrong_choice: Callable[[str, str], str]) -> Fault:
 
 
 def spell(path: KeyPath) -> str:
-    """`turns[0].replies[1].after`: indexes count from 0, as in the errors of most tools."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    """`turns[0].replies[1].after`: indexes count from 0, as in the errors of most tools; an odd key is quoted."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{_spell_key(part)}" for part in path).removeprefix(".")
+
+
+def _spell_key(key: str) -> str:
+    return key if re.fullmatch(r"[\w-]+", key) else json.dumps(key)
 
 
 def _read(path: str | Path) -> bytes:

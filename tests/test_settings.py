@@ -124,7 +124,7 @@ trusted = ["~/work", "/srv/*"]
         ("[mcp.servers.a]\ncommand = 'x'\nurl = 'http://y'", 1, "mcp.servers.a", "exactly one of"),
         ("[mcp.servers.a]\n\ncommand = 3", 3, "mcp.servers.a.command", "Expected `str`, got `int`"),
         ("[mcp.servers.a]\ncommand = 'x'\nargs = [\n'b',\n1]", 5, "mcp.servers.a.args[1]", "Expected `str`"),
-        ("[mcp.servers.'a.b']\ncommand = 'x'\nagrs = []", 3, "mcp.servers.a.b.agrs", "unknown key"),
+        ("[mcp.servers.'a.b']\ncommand = 'x'\nagrs = []", 3, 'mcp.servers."a.b".agrs', "unknown key"),
         ("[mcp.servers]\na = 3", 2, "mcp.servers.a", "Expected `object`"),
         ("[tools]\n\nterminal = 'here'", 3, "tools.terminal", "'here' is not one of auto, client, local"),
         ("[models]\ndefault = 'gpt'", 2, "models.default", "'gpt' is no model"),

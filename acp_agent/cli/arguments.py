@@ -91,7 +91,9 @@ def _add_sessions(sessions: argparse.ArgumentParser) -> None:
     listing.add_argument("--cwd", type=Path, default=None, help="only those of this directory")
     listing.add_argument("--json", action="store_true", help="as JSON lines")
     for name, text in (("show", "a readable transcript"), ("export", "JSON"), ("delete", "for good")):
-        actions.add_parser(name, help=text).add_argument("session_id")
+        action = actions.add_parser(name, help=text)
+        action.add_argument("session_id", metavar="ID", help="its id, or the beginning of it")
+    action.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _add_state_dir(parser: argparse.ArgumentParser) -> None:
