@@ -6,7 +6,7 @@ session is being loaded again, what happens meanwhile is held back and said afte
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ def now() -> str:
 
 def new_id(kind: str) -> str:
     """An id that is never given twice, in this process or another."""
-    return f"{kind}_{secrets.token_hex(12)}"
+    return f"{kind}_{os.urandom(12).hex()}"
 
 
 class ServiceFailure(Protocol):
