@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 __all__ = ["Line", "Place"]
 
@@ -17,9 +18,15 @@ class Place:
         self._before = before
 
     async def __aenter__(self) -> None:
-        if self._before is not None:
-            with anyio.CancelScope(shield=True):  # leaving the line in the middle would let the next one in too early
-                await self._before.wait()
+        if self._before is None:
+            return
+        with anyio.CancelScope(shield=True):  # leaving the line in the middle would let the next one in too early
+            await self._before.wait()
+        try:
+            await checkpoint_if_cancelled()
+        except BaseException:
+            self.left.set()
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

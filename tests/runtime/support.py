@@ -38,6 +38,8 @@ class PlayedModel(Model):
                 await step()
             else:
                 yield step
+                if isinstance(step, Finish):
+                    return
         yield Finish()
 
 

@@ -563,3 +563,54 @@ async def test_sessions_outlive_a_connection_of_the_same_agent() -> None:
         assert conversation(replayed) == [("user_message", "plan it"), ("agent_message", "planned")]
         plans = [update.fields["entries"] for update in replayed if update.kind == "plan"]
         assert [[entry["content"] for entry in entries] for entries in plans] == [["first", "then"]]
+
+
+async def test_a_session_may_be_closed_opened_and_used_in_one_write() -> None:
+    gate = Gate()
+
+    async def work(turn: Turn) -> None:
+        if turn.text == "wait":
+            await gate.wait()
+        await turn.send_text(turn.text)
+
+    async with TestClient(handler_agent(work)).connect() as client:
+        running = await client.start_prompt("wait")
+        await gate.reached.wait()
+        session_id = running.session_id
+        with client.in_one_write():
+            closing = client.start_request("session/close", {"sessionId": session_id})
+            loading = client.start_request(
+                "session/load", {"sessionId": session_id, "cwd": client.cwd, "mcpServers": []}
+            )
+            again = await client.start_prompt("hello", session_id)
+        for asked in (closing, loading):
+            await client.answer_to(asked)
+        assert (await again.wait()).text == "hello"
+        answers = [frame.id for frame in client.transcript.received() if frame.is_response]
+        assert answers[-4:] == [running.id, closing.id, loading.id, again.id]
+
+
+async def test_an_unknown_session_that_is_asked_for_twice_at_once_is_refused_twice() -> None:
+    async with TestClient(handler_agent(echo)).connect() as client:
+        params = {"sessionId": "nobody", "cwd": client.cwd, "mcpServers": []}
+        with client.in_one_write():
+            loads = [client.start_request(method, params) for method in ("session/load", "session/resume")]
+            prompt = await client.start_prompt("hello", "nobody")
+            closing = client.start_request("session/close", {"sessionId": "nobody"})
+        for asked in (*loads, closing):
+            assert (await refused(client.answer_to(asked))).code == UNKNOWN
+        result = await prompt.wait()
+        assert result.stop_reason == "cancelled"
+
+
+async def test_a_load_that_is_cancelled_is_answered_and_the_session_goes_on() -> None:
+    async with TestClient(handler_agent(echo)).connect() as client:
+        await client.prompt("hello")
+        params = {"sessionId": client.session_id, "cwd": client.cwd, "mcpServers": []}
+        with client.in_one_write():
+            loads = [client.start_request("session/load", params) for _ in range(3)]
+            client.cancel_request(loads[1].id)
+        await client.answer_to(loads[0])
+        assert (await refused(client.answer_to(loads[1]))).code == -32800
+        await client.answer_to(loads[2])
+        assert (await client.prompt("still there?")).text == "still there?"
