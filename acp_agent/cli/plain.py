@@ -18,7 +18,7 @@ BOXES: Final = {"completed": "[x]", "in_progress": "[>]"}
 
 
 class Lines:
-    """Labelled blocks of lines. `stamp` is written before each label, and blanks of its length before further lines."""
+    """Labelled blocks of lines. What `stamp` gives is written before each label."""
 
     def __init__(self, out: TextIO, stamp: Callable[[], str] = str) -> None:
         self._out = out
@@ -40,6 +40,7 @@ class Lines:
             stamp = self._stamp()
             self._margin = " " * (len(stamp) + LABEL)
             self._label = label
+            stamp = stamp if label else " " * len(stamp)
             self._out.write(f"{stamp}{label:{LABEL}}")
         body = self._owed + text
         text = body.rstrip("\n")
