@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import anyio
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
-from acp_agent.content import ContentItem, Location, TextContent, ToolContent, ToolStatus
+from acp_agent.content import ContentItem, Location, TerminalItem, TextContent, ToolContent, ToolStatus
 from acp_agent.events import Event, ToolCallChanged, ToolCallOpened, ToolCallProgress
 from acp_agent.runtime.client import PermissionOption, PermissionQuestion
 from acp_agent.runtime.timers import Timer, Timers
@@ -36,7 +37,7 @@ class CallHost(Protocol):
     @property
     def full(self) -> bool: ...
 
-    def show(self, event: Event) -> None: ...
+    def show(self, event: Event, *, kept: Event | None = None) -> None: ...
 
 
 def text_content(text: str) -> list[ToolContent]:
@@ -131,16 +132,15 @@ class Call:
         self.status = "failed" if output.failed else "completed"
         self._asking = False
         self._drop_progress()
-        self._host.show(
-            ToolCallChanged(
-                self.id,
-                self.status,
-                title=self.proposal.title,
-                content=list(output.content),
-                locations=output.locations,
-                raw_output=output.raw_output,
-            )
+        event = ToolCallChanged(
+            self.id,
+            self.status,
+            title=self.proposal.title,
+            content=list(output.content),
+            locations=output.locations,
+            raw_output=output.raw_output,
         )
+        self._host.show(event, kept=_without_terminals(event, output))
 
     def fail(self, text: str) -> None:
         """Failed, with a short text behind what was on show; a diff that was judged stays first."""
@@ -181,3 +181,14 @@ class Call:
         if not self._host.full:
             self._host.show(ToolCallProgress(self.id))
         self._beat_later()
+
+
+def _without_terminals(event: ToolCallChanged, output: ToolOutput) -> ToolCallChanged | None:
+    """What the journal keeps: a terminal's id means nothing later, so its text stands in its place."""
+    if not any(isinstance(item, TerminalItem) for item in output.content):
+        return None
+    told: list[ToolContent] = [ContentItem(block) for block in output.told or ()]
+    content: list[ToolContent] = []
+    for item in output.content:
+        content.extend(told if isinstance(item, TerminalItem) else [item])
+    return replace(event, content=content)

@@ -10,12 +10,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import anyio
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
-from acp_agent.content import ContentItem, TerminalItem, TextContent, clean_text
+from acp_agent.content import TextContent, clean_text
 from acp_agent.events import (
     Command,
     CommandsChanged,
@@ -26,7 +26,6 @@ from acp_agent.events import (
     NoticeRaised,
     OptionsChanged,
     SessionInfoChanged,
-    ToolCallChanged,
     ToolCallProgress,
     UsageChanged,
 )
@@ -141,11 +140,11 @@ class Session:
 
     # what is said ---------------------------------------------------------------------------------------------------
 
-    def emit(self, event: Event) -> None:
-        """Journal and show one event. It ends the message that was being streamed, unless it is a piece of one."""
+    def emit(self, event: Event, *, kept: Event | None = None) -> None:
+        """Show one event and journal it, or what should be `kept` in its place. It ends the message being streamed."""
         self.end_message()
         if not isinstance(event, ToolCallProgress | NoticeRaised):
-            self.store.append(self.id, [self._as_kept(event)])
+            self.store.append(self.id, [kept or event])
         self.show(event)
 
     def say(self, role: Literal["agent", "thought"], text: str) -> None:
@@ -184,17 +183,6 @@ class Session:
             text = TextContent("".join(message.unkept))
             message.unkept.clear()
             self.store.append(self.id, [MessageChunk(message.role, message.message_id, text)])
-
-    def _as_kept(self, event: Event) -> Event:
-        """A terminal's id means nothing later: the journal has its output as text, in the terminal's place."""
-        if not isinstance(event, ToolCallChanged) or event.content is UNSET:
-            return event
-        if not any(isinstance(item, TerminalItem) for item in event.content):
-            return event
-        output = event.raw_output.get("output", "") if isinstance(event.raw_output, dict) else event.raw_output
-        text = output if isinstance(output, str) else ""
-        content = [ContentItem(TextContent(text)) if isinstance(item, TerminalItem) else item for item in event.content]
-        return _replace(event, content=content)
 
     def show(self, event: Event) -> None:
         """Show without journalling."""
@@ -314,8 +302,3 @@ class Session:
         commands = self.commands()
         if commands:
             self.port.show(self.id, CommandsChanged(commands))
-
-
-def _replace(event: ToolCallChanged, **changes: Any) -> ToolCallChanged:
-    fields = {name: getattr(event, name) for name in event.__struct_fields__}
-    return ToolCallChanged(**(fields | changes))

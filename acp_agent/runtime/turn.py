@@ -128,10 +128,10 @@ class Turn:
         if not self.is_over:
             self.session.set_title(title)
 
-    def show(self, event: Event) -> None:
-        """Emit an event of this turn; what comes after its end is dropped."""
+    def show(self, event: Event, *, kept: Event | None = None) -> None:
+        """Emit an event of this turn (see `Session.emit`); what comes after its end is dropped."""
         if not self.is_over:
-            self.session.emit(event)
+            self.session.emit(event, kept=kept)
 
     async def breathe(self) -> None:
         """Let others run, and wait while the client has too much to read."""
