@@ -22,6 +22,7 @@ from acp_agent.cli.arguments import parse
 from acp_agent.models.scenario import ErrorKind, Step
 from acp_agent.models.spec import model_from_spec
 from acp_agent.runtime.permissions import MODES
+from acp_agent.settings.file import read_settings
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -128,7 +129,7 @@ def test_command_lines_of_the_program_are_understood(words: list[str]) -> None:
     for spec in getattr(arguments, "model", None) or ():
         model_from_spec(spec)
     for file in (getattr(arguments, "scenario", None), getattr(arguments, "file", None)):
-        assert file is None or (ROOT / file).exists()
+        assert file is None or file.suffix != ".toml" or (ROOT / file).exists()
     assert find_spec(f"acp_agent.cli.{arguments.command.replace('logout', 'login')}")
 
 
@@ -170,6 +171,14 @@ def test_scenarios_in_the_documents_are_playable(block: Block) -> None:
     scenario = Scenario.parse(block.text)
     used = {getattr(step, "name", None) for turn in scenario.turns for reply in turn.replies for step in reply.steps}
     assert used - {None} <= known
+
+
+@pytest.mark.parametrize("block", [block for block in blocks("toml") if "turns" not in block.text], ids=str)
+def test_settings_in_the_documents_are_readable(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "acp-agent.toml").write_text(block.text)
+    settings = read_settings(tmp_path / "acp-agent.toml", base=str(tmp_path))
+    assert len(settings.rules) == 4
+    assert [model_from_spec(spec).name for spec in settings.models] == ["gpt-5", "claude-sonnet-4-5", "qwen3"]
 
 
 @pytest.mark.parametrize("block", blocks("json"), ids=str)
