@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from acp_agent.content import ToolKind
 from acp_agent.events import Command
 from acp_agent.models.base import Model
+from acp_agent.runtime.auth import AuthProvider
 from acp_agent.runtime.commands import built_in_commands
 from acp_agent.runtime.definition import AgentDefinition, CommandHandler, PromptHandler, SessionCommand
 from acp_agent.runtime.loop import run_model
@@ -48,7 +49,7 @@ class Agent:
     `accepts` names the prompt blocks that are taken beside text and links. `mode` is what new sessions start in.
     `permission_timeout` is in seconds (None: a question waits for its user); `heartbeat` is how many seconds apart a
     running tool call gives a sign of life (None: never). `system_prompt` is a text, or a function
-    of the session.
+    of the session. `auth` says whether somebody must sign in first, and how.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Agent:
         max_steps: int = 100,
         permission_timeout: float | None = None,
         heartbeat: float | None = None,
+        auth: AuthProvider | None = None,
     ) -> None:
         named = dict(models or {})
         if model is not None:
@@ -93,6 +95,7 @@ class Agent:
             max_steps=max_steps,
             permission_timeout=permission_timeout,
             heartbeat=heartbeat,
+            auth=auth,
             can_mcp=find_spec("mcp") is not None,
         )
 
