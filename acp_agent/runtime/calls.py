@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import anyio
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -40,6 +41,13 @@ class CallHost(Protocol):
     def show(self, event: Event, *, kept: Event | None = None) -> None: ...
 
 
+def _readable(key: str, value: Any) -> Any:
+    """Some editors show these two as they are, and fail if they are not texts; a model may have written anything."""
+    if key in ("command", "description") and not isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return value
+
+
 def text_content(text: str) -> list[ToolContent]:
     return [ContentItem(TextContent(text))]
 
@@ -51,7 +59,7 @@ class Call:
         self.id = call_id
         self.name = name
         self.proposal = proposal
-        self.raw_input = raw_input
+        self.raw_input = {key: _readable(key, value) for key, value in raw_input.items()}
         self.status: ToolStatus = "pending"
         self.on_finished: list[Callable[[], Awaitable[None]]] = []
         self._host = host
