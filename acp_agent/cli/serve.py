@@ -8,7 +8,7 @@ import sys
 import time
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from acp_agent.agent import Agent
 from acp_agent.errors import AcpAgentError
@@ -24,6 +24,8 @@ __all__ = ["build_agent", "serve"]
 
 def serve(arguments: Namespace) -> None:
     """Serve until the client is gone, and leave: no thread, stuck or not, holds the process."""
+    if arguments.protocol == "2":
+        raise AcpAgentError("--protocol 2: this version speaks protocol version 1 only.")
     state = arguments.state_dir or state_directory()
     configure(file=arguments.log_file or state / "acp-agent.log", stderr_level=arguments.log_level or "critical")
     agent = load_target(arguments.target) if arguments.target else build_agent(arguments, state)
@@ -55,10 +57,16 @@ def load_target(target: str) -> Agent:
 
 
 def open_trace(path: Path) -> Trace:
-    """A trace that writes each frame as a JSON line: `time` in seconds since 1970, `direction`, `frame`."""
+    """A trace that writes each frame as a JSON line: `time` in seconds since 1970, `direction`, `frame`.
+
+    The file holds whole conversations, so only its owner can read it.
+    """
     import msgspec
 
-    file: BinaryIO = open(path, "ab", buffering=0)  # noqa: SIM115 -- it lives as long as the process
+    try:
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab", buffering=0)
+    except OSError as error:
+        raise AcpAgentError(f"--trace {path}: {error.strerror}") from error
     encode = msgspec.json.encode
 
     def trace(direction: str, frame: bytes) -> None:
