@@ -169,7 +169,7 @@ class MoveFile(ArgumentTool):
         await context.workspace.move_file(source.real, destination.real, outside=outside)
         text = TextContent(f"Moved {source.label} to {destination.label}.")
         return ToolOutput(
-            content=[*_moved(move), ContentItem(text)],
+            content=[*reversed(_moved(move)), ContentItem(text)],  # what is there now comes first
             told=[text],
             raw_output={"source": source.shown, "destination": destination.shown},
             locations=[destination.location],
