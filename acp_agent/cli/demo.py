@@ -78,16 +78,22 @@ def prompts_of(scenario: Scenario, arguments: Namespace) -> list[str]:
 
 
 def command_of(file: Path | None, scratch: Scratch) -> list[str]:
-    """The agent, with nothing of the user's own: neither a model nor sessions."""
-    serve = [sys.executable, "-m", "acp_agent", "serve", "--state-dir", str(scratch.root / "state")]
+    """The agent with the scenario as its model, and sessions that go with the workspace."""
+    serve = [sys.executable, "-m", "acp_agent", "serve", "--drain", "0", "--state-dir", str(scratch.root / "state")]
     return [*serve, "--scenario", str(file.resolve())] if file else serve
 
 
-def environment() -> dict[str, str]:
-    """Ours without the agent's settings; `python3` in a scenario is the Python that runs this."""
+def environment(scratch: Scratch) -> dict[str, str]:
+    """Ours without the agent's settings, which would choose a model or answer for the user.
+
+    `python3` in a scenario is the Python that runs this.
+    """
     ours = {name: value for name, value in os.environ.items() if not name.startswith("ACP_AGENT_")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), ours.get("PATH", os.defpath)])
-    return ours | {"PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    return ours | {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), ours.get("PATH", os.defpath)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "XDG_CONFIG_HOME": str(scratch.root / "settings"),
+    }
 
 
 def open_stage(out: TextIO) -> DemoStage:
@@ -152,7 +158,7 @@ class Demo:
             permission=self._answer,
             cwd=project,
             timeout=math.inf,
-            env=environment(),
+            env=environment(self._scratch),
             stderr=stderr,
             record=False,
         )

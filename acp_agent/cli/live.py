@@ -31,6 +31,7 @@ __all__ = ["LiveStage"]
 
 FRAME = 0.08  # seconds
 STREAMED = 8000  # characters of a message that are drawn while it grows
+END_OF_INPUT = "\x04"  # Ctrl-D
 TAIL = 6  # lines of what a call prints
 THEME = "ansi_dark"
 GLYPHS: Final = {"pending": ("○", "dim"), "completed": ("✓", "green"), "failed": ("✗", "red")}
@@ -49,6 +50,7 @@ class LiveStage(AbstractContextManager["LiveStage"]):
         self._said: tuple[Speaker, str] | None = None
         self._calls: dict[str, Call] = {}
         self._question: Panel | None = None
+        self._is_asking = False
         self._plan: list[PlanEntry] = []
         self._last_group = ""
         self._live = Live(
@@ -108,13 +110,18 @@ class LiveStage(AbstractContextManager["LiveStage"]):
     async def choose(self, choices: Sequence[Choice]) -> Choice | None:
         """A key answers. None when nobody is there any more."""
         forget_typed()
-        while typed := await read_typed():
-            numbers = [int(key) for key in typed if key.isdecimal() and key.isascii()]
-            if numbers and 0 < numbers[0] <= len(choices):
-                return choices[numbers[0] - 1]
-            if "\x04" in typed:
-                break
-        return None
+        self._is_asking = True
+        self._live.refresh()
+        try:
+            while typed := await read_typed():
+                for key in typed:
+                    if key == END_OF_INPUT:
+                        return None
+                    if key in "123456789" and int(key) <= len(choices):
+                        return choices[int(key) - 1]
+            return None
+        finally:
+            self._is_asking = False
 
     def show_answer(self, call: Call, answer: str, *, allowed: bool) -> None:
         self._question = None
@@ -177,9 +184,8 @@ class LiveStage(AbstractContextManager["LiveStage"]):
 
     def _footer(self) -> RenderableType:
         row = Table.grid(padding=(0, 1))
-        is_asked = self._question is not None
-        glyph = Text("?", "bold yellow") if is_asked else self._spinner
-        words = "your turn" if is_asked else f"{time.monotonic() - self._began:.0f} s"
+        glyph = Text("?", "bold yellow") if self._is_asking else self._spinner
+        words = "your turn" if self._is_asking else f"{time.monotonic() - self._began:.0f} s"
         row.add_row(glyph, Text(f"{words} · Ctrl-C stops", style="dim"))
         return row
 

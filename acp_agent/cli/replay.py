@@ -92,10 +92,10 @@ class TraceReader:
             self._lines.block("skipped", f"line {number}: a frame of a shape that the protocol does not have")
 
     def finish(self) -> None:
-        """Say what was left open, and how long it was."""
+        """Say what was left open, and how much there was."""
         self._note_unanswered()
         if self.count:
-            self._lines.block("end", f"{self.count} frames in {self._now - self._start:.1f} s")
+            self._lines.block("end", f"{self.count} frames")
 
     def _stamp(self) -> str:
         return f"{self._now - self._start:8.3f}  "
@@ -174,10 +174,11 @@ class TraceReader:
         return Director(self._stage, str(params.get("cwd", "")), everything=True)
 
     def _begin_run(self) -> None:
-        """A trace is added to: each start of the agent has ids of its own."""
+        """A trace is added to: each start of the agent has ids and a beginning of its own."""
         self._note_unanswered()
         if self.count > 1:
-            self._lines.block("", "--- another run ---")
+            self._start = self._now
+            self._lines.block("new run", "")
         self._open.clear()
         self._directors.clear()
         self._session_id = ""
