@@ -111,10 +111,8 @@ class FetchUrl(ArgumentTool):
 
     async def _fetch(self, url: str) -> Page:
         """The page at `url`, redirects within its host followed."""
-        import httpx2
-
         first = check_url(url)
-        async with httpx2.AsyncClient(transport=self._transport, trust_env=False, timeout=self.timeout) as client:
+        async with await anyio.to_thread.run_sync(self._make_client) as client:
             for _ in range(MAX_REDIRECTS + 1):
                 page = await self._fetch_one(client, url)
                 if not page.elsewhere:
@@ -123,6 +121,12 @@ class FetchUrl(ArgumentTool):
                 if not _same_site(first, check_url(url)):
                     return page
         raise ToolError(f"More than {MAX_REDIRECTS} redirects, the last one to {url}.")
+
+    def _make_client(self) -> httpx2.AsyncClient:
+        """Called in a thread: reading the certificates takes a tenth of a second, the first time half a second."""
+        import httpx2
+
+        return httpx2.AsyncClient(transport=self._transport, trust_env=False, timeout=self.timeout)
 
     async def _fetch_one(self, client: httpx2.AsyncClient, url: str) -> Page:
         parts = check_url(url)
