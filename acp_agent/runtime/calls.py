@@ -154,7 +154,7 @@ class Call:
         """Failed, with a short text behind what was on show; a diff that was judged stays first."""
         if not self.is_over:
             kept = [item for item in self._shown if not isinstance(item, ContentItem)]
-            self.finish(ToolOutput(content=[*kept, *text_content(text)], raw_output=text, failed=True))
+            self.finish(ToolOutput(content=[*kept, *text_content(text)], failed=True))
 
     def _send_progress(self) -> None:
         if self._timer is not None:

@@ -91,7 +91,7 @@ class Replay:
     def _mend(self) -> None:
         """Close a turn that has no end."""
         repairs: list[Event] = [
-            ToolCallChanged(call_id, "failed", title=call.title, content=text_content(CUT), raw_output=CUT)
+            ToolCallChanged(call_id, "failed", title=call.title, content=text_content(CUT))
             for call_id, call in self._open.items()
         ]
         for event in repairs:
