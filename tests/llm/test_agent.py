@@ -7,6 +7,7 @@ name and one argument.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -81,9 +82,16 @@ def spec(request: pytest.FixtureRequest, local_model: LocalModel) -> str:
             return f"anthropic:{local_model.url}#local"
 
 
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One place for all: its path is in the agent's prompt, and a prompt that is the same is read only once."""
+    return tmp_path_factory.mktemp("agent")
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
+def workspace(place: Path) -> Path:
+    folder = place / "project"
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "README.md").write_text("blue giraffe\n")
     return folder
