@@ -23,7 +23,6 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from acp_agent.cli.diffs import count_changes
 from acp_agent.cli.stage import Call, Choice, DiffBody, PlanEntry, Speaker, Summary, TextBody
 from acp_agent.cli.terminal import forget_typed, read_typed, single_keys
 
@@ -242,7 +241,7 @@ def drawn_diff(diff: DiffBody) -> RenderableType:
         if line.sign != " ":
             code.stylize(style)
         table.add_row(str(line.number), Text(line.sign, style), code)
-    heading = Text.assemble((diff.path, "bold"), (f"  {count_changes(diff.lines)}", "dim"))
+    heading = Text.assemble((diff.path, "bold"), (f"  {diff.counts}", "dim"))
     rest = [Text(f"... {diff.left_out} more lines", "dim")] if diff.left_out else []
     return Group(heading, table, *rest)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TextIO
 
-from acp_agent.cli.diffs import DiffLine, count_changes
+from acp_agent.cli.diffs import DiffLine
 from acp_agent.cli.stage import Call, Choice, DiffBody, PlanEntry, Speaker, Summary, TextBody
 from acp_agent.cli.terminal import forget_typed, read_typed
 
@@ -131,7 +131,7 @@ class PlainStage(AbstractContextManager["PlainStage"]):
 
 def diff_text(diff: DiffBody) -> str:
     rest = [f"... {diff.left_out} more lines"] if diff.left_out else []
-    return "\n".join([f"{diff.path} ({count_changes(diff.lines)})", *map(diff_line, diff.lines), *rest])
+    return "\n".join([f"{diff.path} ({diff.counts})", *map(diff_line, diff.lines), *rest])
 
 
 def diff_line(line: DiffLine) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
-from acp_agent.cli.diffs import DiffLine, diff_lines
+from acp_agent.cli.diffs import DiffLine, count_changes, diff_lines
 from acp_agent.testing.transcript import Update
 from acp_agent.testing.view import ToolCallRow, ToolCallView
 
@@ -21,7 +21,7 @@ __all__ = ["Call", "Choice", "DiffBody", "Director", "PlanEntry", "Speaker", "St
 
 Speaker: TypeAlias = Literal["user", "agent", "thought"]
 
-MAX_LINES = 24  # of one diff or output
+MAX_LINES = 24  # of one diff or output, unless it is to be judged
 SPEAKERS: Final[dict[str, Speaker]] = {
     "user_message_chunk": "user",
     "agent_message_chunk": "agent",
@@ -46,10 +46,11 @@ class TextBody(Struct, frozen=True):
 
 
 class DiffBody(Struct, frozen=True):
-    """`path` is as people say it: relative to where the session works."""
+    """`path` is as people say it: relative to where the session works. `counts` is like `+3 -1`, of the whole."""
 
     path: str
     lines: list[DiffLine]
+    counts: str
     left_out: int = 0
 
 
@@ -131,7 +132,7 @@ class Director:
         row = self._calls.apply(update)
         if row is not None:
             if not is_plan_keeping(row):
-                self._stage.show_call(self._call(row, with_body=row.is_over))
+                self._stage.show_call(self._call(row, [cut(body) for body in self._news(row)] if row.is_over else []))
         elif update.kind == "plan":
             self._stage.show_plan(plan_of(update.fields))
         elif update.kind == "notice" or self._everything:
@@ -147,7 +148,7 @@ class Director:
         fields = clean_fields(tool_call) | {"sessionUpdate": "tool_call_update"}
         row = self._calls.apply(Update(0, 0, "", "tool_call_update", fields))
         assert row is not None
-        call = self._call(row, with_body=True)
+        call = self._call(row, self._news(row))  # whole: nobody can judge what is left out
         self._stage.show_question(call, [Choice(each.id, clean(each.name), each.kind) for each in choices])
         return call
 
@@ -164,24 +165,28 @@ class Director:
             self._stage.say(speaker, text, begins=message != self._message)
             self._message = message
 
-    def _call(self, row: ToolCallRow, *, with_body: bool) -> Call:
-        items = [body for item in row.content if (body := self._body(row, item)) is not None]
+    def _call(self, row: ToolCallRow, body: list[TextBody | DiffBody]) -> Call:
+        last = self._body(row, row.content[-1]) if row.content and row.status == "in_progress" else None
+        tail = last.text if isinstance(last, TextBody) else ""
+        return Call(row.tool_call_id, row.title.replace("\n", " "), row.kind, row.status, body, tail)
+
+    def _news(self, row: ToolCallRow) -> list[TextBody | DiffBody]:
+        """What of its content was not shown before; now it is."""
         shown = self._shown.setdefault(row.tool_call_id, [])
-        new = [body for body in items if body not in shown] if with_body else []
-        shown += new
-        tail = items[-1].text if row.status == "in_progress" and items and isinstance(items[-1], TextBody) else ""
-        return Call(row.tool_call_id, row.title.replace("\n", " "), row.kind, row.status, new, tail)
+        items = [self._body(row, item) for item in row.content]
+        news = [body for body in items if body is not None and body not in shown]
+        shown += news
+        return news
 
     def _body(self, row: ToolCallRow, item: dict[str, Any]) -> TextBody | DiffBody | None:
         if item.get("type") == "diff":
             lines = diff_lines(item.get("oldText"), str(item.get("newText", "")))
-            path = self._relative(str(item.get("path", "")))
-            return DiffBody(path, lines[:MAX_LINES], max(0, len(lines) - MAX_LINES))
+            return DiffBody(self._relative(str(item.get("path", ""))), lines, count_changes(lines))
         if item.get("type") == "terminal":
             return TextBody(f"(terminal {item.get('terminalId')})")
         text = without_fence(text_of_block(item.get("content")))
         path = str(row.locations[0].get("path", "")) if row.kind == "read" and row.locations else ""
-        return TextBody(cut_lines(text), path) if text else None
+        return TextBody(text, path) if text else None
 
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self._root) if self._root and path.startswith(self._root + os.sep) else path
@@ -235,10 +240,15 @@ def without_fence(text: str) -> str:
     return "\n".join(lines[1:-1]) if is_fenced else "\n".join(lines)
 
 
-def cut_lines(text: str) -> str:
-    lines = text.split("\n")
+def cut(body: TextBody | DiffBody) -> TextBody | DiffBody:
+    """The beginning of what is long."""
+    lines = body.lines if isinstance(body, DiffBody) else body.text.split("\n")
     left_out = len(lines) - MAX_LINES
-    return text if left_out <= 0 else "\n".join([*lines[:MAX_LINES], f"... {left_out} more lines"])
+    if left_out <= 0:
+        return body
+    if isinstance(body, DiffBody):
+        return DiffBody(body.path, body.lines[:MAX_LINES], body.counts, left_out)
+    return TextBody("\n".join([*body.text.split("\n")[:MAX_LINES], f"... {left_out} more lines"]), body.path)
 
 
 def clean(text: str) -> str:
