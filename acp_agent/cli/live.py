@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final
 
 import anyio
@@ -30,6 +30,7 @@ __all__ = ["LiveStage"]
 
 FRAME = 0.08  # seconds
 STREAMED = 8000  # characters of a message that are drawn while it grows
+BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
 END_OF_INPUT = "\x04"  # Ctrl-D
 TAIL = 6  # lines of what a call prints
 THEME = "ansi_dark"
@@ -73,7 +74,7 @@ class LiveStage(AbstractContextManager["LiveStage"]):
     async def animate(self) -> None:
         while True:
             await anyio.sleep(FRAME)
-            self._live.refresh()
+            self._refresh()
 
     # what happens ---------------------------------------------------------------------------------------------------
 
@@ -104,13 +105,13 @@ class LiveStage(AbstractContextManager["LiveStage"]):
         heading = Text.assemble(("? ", "bold yellow"), (call.title, "bold"))
         self._put("question", heading, *map(drawn, call.body))
         self._question = question_panel(call, choices)
-        self._live.refresh()
+        self._refresh()
 
     async def choose(self, choices: Sequence[Choice]) -> Choice | None:
         """A key answers. None when nobody is there any more."""
         forget_typed()
         self._is_asking = True
-        self._live.refresh()
+        self._refresh()
         try:
             while typed := await read_typed():
                 for key in typed:
@@ -149,10 +150,25 @@ class LiveStage(AbstractContextManager["LiveStage"]):
 
     def _put(self, group: str, *parts: RenderableType) -> None:
         """Print for good, above what moves. A line is left free between groups."""
-        if self._last_group not in ("", group):
-            self._console.print()
+        free = [] if self._last_group in ("", group) else [""]
         self._last_group = group
-        self._console.print(Group(*parts))
+        with self._at_once():
+            self._console.print(Group(*free, *parts))
+
+    def _refresh(self) -> None:
+        with self._at_once():
+            self._live.refresh()
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """Terminals that know synchronised output show nothing half drawn; others take no notice."""
+        out = self._console.file
+        out.write(BEGIN)
+        try:
+            yield
+        finally:
+            out.write(END)
+            out.flush()
 
     def _picture(self) -> RenderableType:
         parts: list[RenderableType] = []
