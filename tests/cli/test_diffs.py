@@ -41,7 +41,7 @@ def test_what_goes_and_what_comes_adds_up(before: list[str], after: list[str]) -
     old, new = "\n".join(before).splitlines(), "\n".join(after).splitlines()
     assert all(old[line.number - 1] == line.text for line in found if line.sign == "-")
     assert all(new[line.number - 1] == line.text for line in found if line.sign in "+ ")
-    gone, come = (int(part[1:]) for part in count_changes(found).split())
+    come, gone = (int(part[1:]) for part in count_changes(found).split())
     assert come - gone == len(new) - len(old)
 
 
