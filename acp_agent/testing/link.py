@@ -152,6 +152,7 @@ class Link:
         """Send nothing more; what the agent still sends is read."""
         if not self._is_ended:
             self._is_ended = True
+            self._transcript.close()
             self._wire.send_eof()
 
     def _flush(self) -> None:

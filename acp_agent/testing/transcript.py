@@ -71,12 +71,14 @@ FrameObserver: TypeAlias = Callable[[Frame], None]
 class Transcript:
     """The frames of one connection, both directions, in the order in which the client sent and read them.
 
-    `noise` are lines from the agent that are no JSON objects. `observers` are called with each frame as it is added.
+    `noise` are lines from the agent that are no JSON objects, `closed_at` is the index of the first frame after the
+    client closed the agent's input. `observers` are called with each frame as it is added.
     """
 
     def __init__(self, *, keep: bool = True) -> None:
         self.frames: list[Frame] = []
         self.noise: list[bytes] = []
+        self.closed_at: int | None = None
         self.observers: list[FrameObserver] = []
         self._keep = keep
         self._count = 0
@@ -93,6 +95,10 @@ class Transcript:
 
     def add_noise(self, line: bytes) -> None:
         self.noise.append(line)
+
+    def close(self) -> None:
+        """The client says nothing more."""
+        self.closed_at = self._count
 
     def __iter__(self) -> Iterator[Frame]:
         return iter(self.frames)
