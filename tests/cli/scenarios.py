@@ -50,6 +50,7 @@ arguments.command = "sleep 300 >/dev/null & echo pids $PPID $!"
 [[turns.replies]]
 steps = [{ type = "text", text = "It ran." }]
 """
+DEADLY = PROCESSES.replace("sleep 300 >/dev/null & echo pids $PPID $!", "kill -9 $PPID")
 ENDLESS = """
 prompts = ["Go on and on."]
 

@@ -121,6 +121,13 @@ def test_a_turn_that_fails_is_told_and_the_exit_code_is_1(tmp_path: Path) -> Non
     assert leftovers(tmp_path) == []
 
 
+def test_an_agent_that_dies_is_told_and_the_exit_code_is_1(tmp_path: Path) -> None:
+    done = run(tmp_path, "demo", write(tmp_path, scenarios.DEADLY), "--yes")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "summary   The agent ended before the turn did." in done.stdout
+    assert leftovers(tmp_path) == []
+
+
 def test_no_process_is_left_of_the_agent_nor_of_what_it_started(tmp_path: Path) -> None:
     done = run(tmp_path, "demo", write(tmp_path, scenarios.PROCESSES), "--yes")
     found = re.search(r"pids (\d+) (\d+)", done.stdout)
