@@ -6,9 +6,10 @@ Source: https://agentclientprotocol.com/protocol/content and /tool-calls. Both p
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct
 
 __all__ = [
     "AudioContent",
@@ -30,9 +31,12 @@ __all__ = [
     "ToolKind",
     "ToolStatus",
     "clean_json",
+    "clean_struct",
     "clean_text",
     "text_of",
 ]
+
+S = TypeVar("S", bound=Struct)
 
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
@@ -150,6 +154,34 @@ def clean_json(value: Any) -> Any:
         return {clean_json(key): clean_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [clean_json(item) for item in value]
+    return value
+
+
+def clean_struct(struct: S) -> S:
+    """`struct`, if JSON can carry it; else a copy in which every string is clean and what has no JSON is its `repr`."""
+    try:
+        msgspec.json.encode(struct)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        copy: S = _carried(struct)
+        return copy
+    return struct
+
+
+def _carried(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return type(value)(**{name: _carried(getattr(value, name)) for name in value.__struct_fields__})
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {clean_text(str(key)): _carried(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_carried(item) for item in value]
+    if value is UNSET:
+        return value
+    try:
+        msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return clean_text(repr(value))
     return value
 
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from acp_agent.content import ContentItem, Location, TerminalItem, TextContent, ToolContent, ToolStatus
+from acp_agent.content import ContentItem, Location, TerminalItem, TextContent, ToolContent, ToolStatus, clean_struct
 from acp_agent.events import Event, ToolCallChanged, ToolCallOpened, ToolCallProgress
 from acp_agent.runtime.client import PermissionOption, PermissionQuestion
 from acp_agent.runtime.timers import Timer, Timers
@@ -94,7 +94,7 @@ class Call:
         self._asking = True
         proposal = self.proposal
         self._shown = list(proposal.content)
-        return PermissionQuestion(
+        question = PermissionQuestion(
             tool_call_id=self.id,
             title=proposal.title,
             name=self.name,
@@ -106,6 +106,7 @@ class Call:
             options=options,
         )
 
+        return clean_struct(question)
     def answered(self) -> None:
         self._asking = False
 

@@ -15,7 +15,7 @@ cancellation of the turn's scope; calls that it leaves open are closed by the tu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -32,7 +32,7 @@ from acp_agent.runtime.client import PermissionAnswer, PermissionQuestion
 from acp_agent.runtime.permissions import DENIED, Decision, Verdict, judge_answer, offer_options
 from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
 
-__all__ = ["ExecutorHost", "ToolExecutor"]
+__all__ = ["ExecutorHost", "ToolExecutor", "run_quietly"]
 
 logger = get_logger("acp_agent.executor")
 
@@ -217,3 +217,11 @@ def told_by(output: ToolOutput) -> list[ContentBlock]:
             case Diff(path=path):
                 told.append(TextContent(f"Wrote {path}."))
     return told or [TextContent("Done.")]
+
+
+async def run_quietly(callback: Callable[[], Awaitable[None]]) -> None:
+    """Await what a tool wanted done after its end; a bug in it is logged, and harms nobody else."""
+    try:
+        await callback()
+    except Exception:
+        logger.exception("tidying after a tool failed")

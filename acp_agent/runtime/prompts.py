@@ -96,8 +96,10 @@ class PromptQueue:
             await turn.run(self._work)
         finally:
             if not turn.is_over:
-                await turn.settle()
-                self._done(turn)
+                try:
+                    await turn.settle()
+                finally:
+                    self._done(turn)
 
     def _done(self, turn: Turn) -> None:
         if self.turn is turn:

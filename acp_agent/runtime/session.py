@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import anyio
 from msgspec import Struct
 
-from acp_agent.content import TextContent, clean_text
+from acp_agent.content import TextContent, clean_struct, clean_text
 from acp_agent.events import (
     Command,
     CommandsChanged,
@@ -144,8 +144,9 @@ class Session:
         """Show one event and journal it, or what should be `kept` in its place. It ends the message being streamed."""
         self.end_message()
         if not isinstance(event, ToolCallProgress | NoticeRaised):
-            self.store.append(self.id, [kept or event])
+            self.store.append(self.id, [event if kept is None else clean_struct(kept)])
         self.show(event)
+        event = clean_struct(event)
 
     def say(self, role: Literal["agent", "thought"], text: str) -> None:
         """Show a piece of a message. Pieces in a row, of one role, are one message under one id."""
@@ -277,6 +278,7 @@ class Session:
         self.store.append(self.id, [HistoryAdded(message)])
 
     def replace_history(self, messages: list[HistoryMessage]) -> None:
+        message = clean_struct(message)
         """Start the model's history anew (compaction, /clear, a refusal); what was shown stays."""
         self.history = list(messages)
         events: list[Event] = [HistoryAdded(None, replaces=True)]

@@ -21,7 +21,7 @@ from acp_agent.log import get_logger
 from acp_agent.runtime.calls import Call
 from acp_agent.runtime.client import PermissionAnswer, PermissionQuestion
 from acp_agent.runtime.context import CallContext
-from acp_agent.runtime.executor import ToolExecutor
+from acp_agent.runtime.executor import ToolExecutor, run_quietly
 from acp_agent.runtime.failures import error_of_model
 from acp_agent.runtime.permissions import Decision, Verdict
 from acp_agent.runtime.session import Session, new_id
@@ -216,7 +216,7 @@ class Turn:
         callbacks, call.on_finished = call.on_finished, []
         for callback in callbacks:
             with anyio.move_on_after(TIDY_SECONDS, shield=True):
-                await _quietly(callback)
+                await run_quietly(callback)
 
     # life -----------------------------------------------------------------------------------------------------------
 
@@ -274,23 +274,19 @@ class Turn:
 
     async def settle(self) -> None:
         """Close, keep, and only then answer. Shielded: a cancel cannot cut it short, a deadline bounds it."""
-        with anyio.CancelScope(shield=True):
-            for call in self.close():
-                await self.tidy(call)
-            if self.session.store.durable:
-                await self.session.store.commit()
-        self.answer()
+        try:
+            with anyio.CancelScope(shield=True):
+                for call in self.close():
+                    await self.tidy(call)
+                if self.session.store.durable:
+                    await self.session.store.commit()
+        finally:
+            self.is_over = True
+            self.answer()
 
     def answer(self) -> None:
         outcome = self.outcome or Outcome("cancelled")
         self.session.after_held(lambda: self.ticket.finish(outcome))
-
-
-async def _quietly(callback: Callable[[], Awaitable[None]]) -> None:
-    try:
-        await callback()
-    except (OSError, RequestError, ConnectionClosed, RuntimeError, ValueError):
-        logger.exception("tidying after a tool failed")
 
 
 class ShownCall:
