@@ -105,8 +105,8 @@ class Call:
             raw_input=self.raw_input,
             options=options,
         )
-
         return clean_struct(question)
+
     def answered(self) -> None:
         self._asking = False
 

@@ -141,8 +141,12 @@ class Session:
     # what is said ---------------------------------------------------------------------------------------------------
 
     def emit(self, event: Event, *, kept: Event | None = None) -> None:
-        """Show one event and journal it, or what should be `kept` in its place. It ends the message being streamed."""
+        """Show one event and journal it, or what should be `kept` in its place. It ends the message being streamed.
+
+        Both are made clean here: this is the border that everything but streamed text crosses.
+        """
         self.end_message()
+        event = clean_struct(event)
         if not isinstance(event, ToolCallProgress | NoticeRaised):
             self.store.append(self.id, [event if kept is None else clean_struct(kept)])
         self.show(event)
