@@ -150,7 +150,6 @@ class Session:
         if not isinstance(event, ToolCallProgress | NoticeRaised):
             self.store.append(self.id, [event if kept is None else clean_struct(kept)])
         self.show(event)
-        event = clean_struct(event)
 
     def say(self, role: Literal["agent", "thought"], text: str) -> None:
         """Show a piece of a message. Pieces in a row, of one role, are one message under one id."""
@@ -278,11 +277,11 @@ class Session:
         self.store.put_header(self.header)
 
     def add_history(self, message: HistoryMessage) -> None:
+        message = clean_struct(message)
         self.history.append(message)
         self.store.append(self.id, [HistoryAdded(message)])
 
     def replace_history(self, messages: list[HistoryMessage]) -> None:
-        message = clean_struct(message)
         """Start the model's history anew (compaction, /clear, a refusal); what was shown stays."""
         self.history = list(messages)
         events: list[Event] = [HistoryAdded(None, replaces=True)]
