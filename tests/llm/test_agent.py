@@ -25,6 +25,8 @@ from tests.llm.conftest import LocalModel
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 PATIENCE = 240  # seconds: the first prompt of the agent is read slowly, and the machine may be busy
 
+LONG = " ".join(f"Giraffe number {number} is blue and eats leaves of tree {number + 7}." for number in range(12))
+
 
 @pytest.fixture
 def anyio_backend() -> str:
@@ -146,16 +148,18 @@ async def test_what_is_rejected_is_not_done(spec: str, workspace: Path) -> None:
 
 
 async def test_a_cancel_ends_the_turn_and_the_model(spec: str, workspace: Path, local_model: LocalModel) -> None:
+    (workspace / "README.md").write_text(LONG)  # the model quotes it, which takes long enough to be stopped in it
     editor = Editor("reject_once")
     reasons: list[str] = []
     with anyio.fail_after(PATIENCE):
         async with session_of(editor, spec, workspace) as (agent, session_id), anyio.create_task_group() as tasks:
 
             async def tell() -> None:
-                reasons.append(await prompt(agent, session_id, "Tell me a long story about the sea, without tools."))
+                reasons.append(await prompt(agent, session_id, "read file README.md"))
 
             tasks.start_soon(tell)
             await editor.spoken_to.wait()
             await agent.cancel(session_id=session_id)
         assert reasons == ["cancelled"]
         assert await anyio.to_thread.run_sync(local_model.becomes_idle)
+    assert len(editor.text) < len(LONG)
