@@ -65,6 +65,7 @@ class Call:
         self._host = host
         self._asking = False
         self._shown: list[ToolContent] = list(proposal.content)
+        self._places: list[Location] | UnsetType = UNSET  # that progress has shown: a replay has no progress
         self._waiting: ToolCallProgress | None = None
         self._timer: Timer | None = None
         self._heart: Timer | None = None
@@ -128,10 +129,9 @@ class Call:
             return
         if content is not None:
             self._shown = text_content(content) if isinstance(content, str) else list(content)
-        places: list[Location] | UnsetType = list(locations) if locations is not None else UNSET
-        if places is UNSET and self._waiting is not None:
-            places = self._waiting.locations
-        self._waiting = ToolCallProgress(self.id, content=self._shown, locations=places)
+        if locations is not None:
+            self._places = list(locations)
+        self._waiting = ToolCallProgress(self.id, content=self._shown, locations=self._places)
         self._send_progress()
 
     def finish(self, output: ToolOutput) -> None:
@@ -146,7 +146,7 @@ class Call:
             self.status,
             title=self.proposal.title,
             content=list(output.content),
-            locations=output.locations,
+            locations=self._places if output.locations is UNSET else output.locations,
             raw_output=output.raw_output,
         )
         self._host.show(event, kept=_without_terminals(event, output))

@@ -266,6 +266,7 @@ class Session:
         if cost is not None:
             self.header.cost = (self.header.cost or 0.0) + cost
         self.header.used, self.header.size = used, size
+        self.keep_header()
         self.emit(UsageChanged(used, size, self.header.cost))
 
     def touch(self) -> None:

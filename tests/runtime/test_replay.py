@@ -1,0 +1,168 @@
+"""Whatever happened in a session, its replay shows what was shown: folding either gives the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+from structlog.processors import format_exc_info
+from structlog.testing import capture_logs
+
+from acp_agent import Agent
+from acp_agent.store.base import SessionStore
+from acp_agent.store.memory import MemoryStore
+from acp_agent.store.sqlite import SqliteStore
+from acp_agent.testing import ConnectedClient, PromptHandle, TestClient
+from acp_agent.testing.link import Asked
+from acp_agent.testing.transcript import Frame
+from tests.turns import Rows, answer_of, make_script_agent, random_prompt
+
+pytestmark = pytest.mark.anyio
+
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+class Plan(Struct):
+    """A conversation: its prompts, how many wait behind a running one, and what the user does at which update."""
+
+    prompts: list[list[dict[str, Any]]]
+    together: int
+    at_update: dict[int, str]
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    random = draw(st.randoms(use_true_random=False))
+    prompts = [random_prompt(random, number) for number in range(draw(st.integers(1, 4)))]
+    deeds = st.sampled_from(["cancel", "plan", "auto"])
+    return Plan(prompts, draw(st.integers(1, 3)), draw(st.dictionaries(st.integers(1, 40), deeds, max_size=3)))
+
+
+class User:
+    """Does what the plan says, at the update it says it for."""
+
+    def __init__(self, client: ConnectedClient, plan: Plan) -> None:
+        self.client = client
+        self._asked: list[Asked] = []
+        self._plan = plan
+        self._seen = 0
+        client.transcript.observers.append(self._see)
+
+    def _see(self, frame: Frame) -> None:
+        if frame.method != "session/update" or frame.direction != "from_agent":
+            return
+        self._seen += 1
+        session = {"sessionId": self.client.session_id}
+        match self._plan.at_update.get(self._seen):
+            case "cancel":
+                self.client.cancel()
+            case "plan" | "auto" as mode:
+                self._asked.append(self.client.start_request("session/set_mode", session | {"modeId": mode}))
+
+    async def say_all(self) -> list[PromptHandle]:
+        said: list[PromptHandle] = []
+        for start in range(0, len(self._plan.prompts), self._plan.together):
+            group = self._plan.prompts[start : start + self._plan.together]
+            handles = [await self.client.start_prompt(prompt) for prompt in group]
+            for handle in handles:
+                await handle.wait()
+            said += handles
+        for asked in self._asked:
+            await self.client.answer_to(asked)
+        await self.client.list_sessions()  # the echoes come before its answer
+        self.client.transcript.observers.remove(self._see)
+        return said
+
+
+def shown_live(client: ConnectedClient, plan: Plan, handles: list[PromptHandle], certain: list[str]) -> Rows:
+    """What the client has on show; prompts that were dropped before they began are not in `certain`."""
+    rows = Rows()
+    for update in client.updates():
+        if update.kind in ("current_mode_update", "config_option_update", "available_commands_update"):
+            rows.apply(update)
+    for number, (prompt, handle) in enumerate(zip(plan.prompts, handles, strict=True)):
+        if str(number) in certain:
+            rows.add_prompt(prompt)
+        for update in handle.updates:
+            rows.apply(update)
+    return rows
+
+
+async def replayed(client: ConnectedClient) -> Rows:
+    before = len(client.updates())
+    await client.load_session(client.session_id or "")
+    return Rows(client.updates()[before:]).numbered()
+
+
+async def journalled(store: SessionStore, session_id: str) -> list[str]:
+    """The numbers of the prompts that were inserted."""
+    from contextlib import aclosing
+
+    from acp_agent.events import PromptInserted
+    from tests.turns import script_of
+
+    async with aclosing(store.read_journal(session_id)) as events:
+        scripts = [script_of(event) async for event in events if isinstance(event, PromptInserted)]
+    return [str(script["number"]) for script in scripts if script is not None]
+
+
+async def check_plan(plan: Plan, make_store: Callable[[], SessionStore]) -> None:
+    agent, model = make_script_agent(make_store)
+    with capture_logs([format_exc_info]) as logs:
+        await play_and_compare(agent, plan)
+    assert model.problems == []
+    assert [entry for entry in logs if entry["event"] != "a tool crashed"] == []
+    await agent.aclose()
+
+
+async def play_and_compare(agent: Agent, plan: Plan) -> None:
+    async with TestClient(agent, permission=answer_of, cwd="/").connect() as client:
+        session = await client.new_session()
+        await client.wait_for_update("available_commands_update")
+        handles = await User(client, plan).say_all()
+        inserted = await journalled(agent.open_store(), session.session_id)
+        check_inserted(handles, inserted)
+        live = shown_live(client, plan, handles, inserted)
+        assert session.modes is not None
+        live.state.setdefault("mode", session.modes.current_mode_id)
+        live.state.setdefault("options", {"mode": session.modes.current_mode_id})
+        again = await replayed(client)
+        assert again.rows == live.rows
+        assert again.state == live.state
+        await client.close_session()
+        restored = live.state | ({"mode": "ask", "options": {"mode": "ask"}} if live.state["mode"] == "auto" else {})
+        later = await replayed(client)
+        assert later.rows == live.rows
+        assert later.state == restored
+        known = await client.prompt("known")
+        assert known.stop_reason == "end_turn"
+
+
+def check_inserted(handles: list[PromptHandle], inserted: list[str]) -> None:
+    """Only a prompt that was cancelled before it began is not part of the conversation."""
+    for number, handle in enumerate(handles):
+        assert handle.asked.answer is not None
+        result = handle.asked.answer.message.get("result")
+        if str(number) not in inserted:
+            assert result == {"stopReason": "cancelled"}
+            assert handle.updates == []
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=QUIET)
+@given(plan=plans())
+async def test_the_replay_of_random_turns_shows_what_was_shown(plan: Plan) -> None:
+    await check_plan(plan, MemoryStore)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=QUIET)
+@given(plan=plans())
+async def test_the_replay_of_random_turns_from_disk_shows_what_was_shown(plan: Plan) -> None:
+    with TemporaryDirectory() as state:
+        await check_plan(plan, lambda: SqliteStore(Path(state)))
