@@ -21,9 +21,13 @@ from typing import Any
 import pytest
 
 from acp_agent.agent import Agent
+from acp_agent.content import ContentBlock, ContentItem, Diff, Location, PlanEntry, TextContent
+from acp_agent.errors import ToolError
 from acp_agent.models.base import TextDelta, ToolUse
 from acp_agent.runtime.turn import Turn
+from acp_agent.store.sqlite import SqliteStore
 from acp_agent.testing import FakeEditor, TestClient, ToolCallView
+from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
 from acp_agent.tools.coding import coding_tools
 from acp_agent.tools.text import plain_output
 from tests.runtime.support import Gate, PlayedModel, handler_agent, is_whole, last_request, make_agent, run
@@ -150,3 +154,70 @@ async def test_each_call_can_be_told_from_its_first_update_on(use: ToolUse) -> N
         assert opening["rawInput"] == use.arguments
         assert result.tool_call.is_over
         assert result.tool_call.text
+
+
+HALF = "half a pair: \ud800."
+WHOLE = "half a pair: \ufffd."
+
+
+class Odd(Tool):
+    """Puts what JSON cannot carry into one place."""
+
+    name = "odd"
+    description = "Is odd."
+
+    def __init__(self, place: str) -> None:
+        self.input_schema = {"type": "object", "properties": {}}
+        self.place = place
+
+    def at(self, place: str) -> str:
+        return HALF if self.place == place else "fine"
+
+    def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
+        return Proposal(
+            title=self.at("title"),
+            kind="other",
+            arguments=arguments,
+            key=self.at("key"),
+            scope=self.at("scope"),
+            locations=[Location(f"/{self.at('location')}")],
+            content=[Diff(f"/{self.at('location')}", self.at("diff"))],
+        )
+
+    async def run(self, proposal: Proposal, context: ToolContext) -> ToolOutput:
+        context.report(self.at("report"))
+        context.send_plan([PlanEntry(self.at("plan"))])
+        if self.place == "error":
+            raise ToolError(HALF)
+        raw = {"object": object(), "huge": 10**40, "raw": {HALF: HALF}, "key": {(1, 2): 3}}.get(self.place, "fine")
+        told: list[ContentBlock] = [TextContent(self.at("told"))]
+        return ToolOutput(content=[ContentItem(TextContent(self.at("content")))], told=told, raw_output=raw)
+
+
+PLACES = ["title", "key", "scope", "location", "diff", "report", "plan", "error", "object", "huge", "raw", "content"]
+
+
+# an answer that could not be encoded was never sent, by agents on an official SDK
+@pytest.mark.parametrize("durable", [False, True], ids=["memory", "disk"])
+@pytest.mark.parametrize("place", [*PLACES, "told"])
+async def test_what_json_cannot_carry_is_made_clean_and_harms_neither_turn_nor_load(
+    place: str, durable: bool, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"store": SqliteStore(tmp_path / "state")} if durable else {}
+    model = PlayedModel([ToolUse("odd")])
+    agent = Agent("tested", model=model, tools=[Odd(place)], **options)
+    async with TestClient(agent, cwd=tmp_path).connect() as client:
+        result = await client.prompt("go")
+        assert (result.stop_reason, result.text) == ("end_turn", "Done.")
+        assert result.tool_call.status == ("failed" if place == "error" else "completed")
+        said = str([frame.message for frame in client.transcript.received()])
+        assert (WHOLE in said) == (place not in ("object", "huge", "key", "told"))
+        assert HALF not in str(model.requests[-1].messages)
+        session_id = str(client.session_id)
+        live = result.tool_call
+        await client.close_session()
+        before = len(client.updates())
+        await client.load_session(session_id)
+        (replayed,) = ToolCallView(client.updates()[before:]).rows
+        assert (replayed.content, replayed.raw_output) == (live.content, live.raw_output)
+    await agent.aclose()
