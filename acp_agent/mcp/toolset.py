@@ -87,7 +87,7 @@ class McpToolset:
             self._done.set()
 
     async def wait_ready(self, seconds: float) -> None:
-        """Wait until each server is connected or has failed, at most so long. `run` must have been started."""
+        """Wait while a server starts, for the first time or once more, at most so long. `run` must be running."""
         with anyio.move_on_after(seconds):
             await self._settled.wait()
 
@@ -169,8 +169,11 @@ class McpToolset:
         ]
 
     def _check_settled(self) -> None:
+        """Called whenever a server's state has changed; after a crash there is something to wait for again."""
         if all(connection.state != "connecting" for connection in self._connections):
             self._settled.set()
+        elif self._settled.is_set() and not self._closing:
+            self._settled = anyio.Event()
 
 
 def _import_sdk() -> tuple[type[McpConnection], type[ClientAnswers]]:

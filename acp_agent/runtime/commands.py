@@ -43,8 +43,7 @@ async def show_tools(turn: Turn, _: str) -> StopReason | None:
 
 async def show_mcp(turn: Turn, _: str) -> StopReason | None:
     lines = [
-        f"- {status.name}: {status.state}{f', {len(status.tools)} tools' if status.tools else ''}"
-        f"{f' ({status.detail})' if status.detail else ''}"
+        f"- {status.name}: {status.state}{_count(len(status.tools))}{f' ({status.detail})' if status.detail else ''}"
         for service in turn.session.services
         for status in service.status()
     ]
@@ -67,6 +66,10 @@ async def compact_now(turn: Turn, _: str) -> StopReason | None:
     elif not session.port.abilities.compaction:
         await turn.send_text("The conversation is now a summary, and there is room again.")
     return None
+
+
+def _count(tools: int) -> str:
+    return f", {tools} {'tool' if tools == 1 else 'tools'}" if tools else ""
 
 
 def _first_line(text: str) -> str:

@@ -15,7 +15,9 @@ async def work_on(turn: Turn) -> StopReason | None:
     for service in session.services:
         await service.wait_ready(session.definition.mcp_wait)
         failures = service.take_new_failures()
-        session.notices.extend(f"{failure.name} cannot be used: {failure.reason}" for failure in failures)
+        session.notices.extend(
+            f"The MCP server {failure.name} cannot be used: {failure.reason}" for failure in failures
+        )
     trouble = session.store.take_trouble()
     notices, session.notices = [*session.notices, *([trouble] if trouble else [])], []
     for notice in notices:

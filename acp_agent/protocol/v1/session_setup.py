@@ -47,7 +47,7 @@ class HttpHeader(Payload, kw_only=True):
 
 
 class McpServer(OneOf):
-    """An MCP server to connect to. `type` chooses http or sse; anything else is read as stdio."""
+    """An MCP server to connect to. `type` chooses http or sse; what has a command is read as stdio whatever it says."""
 
     __slots__ = ()
 
@@ -58,6 +58,8 @@ class McpServer(OneOf):
                 return McpServerHttp
             case "sse":
                 return McpServerSse
+            case str(kind) if kind != "stdio" and "command" not in value:
+                raise ValueError(f"Unknown type of MCP server {kind!r:.40}")
             case _:
                 return McpServerStdio
 
