@@ -159,7 +159,7 @@ def test_a_server_of_stdio_in_so_many_words_is_no_repair() -> None:
     ("server", "path"),
     [
         ({"name": "n", "args": [], "env": []}, "$.mcpServers[1].command"),
-        ({"type": "future", "name": "n", "url": "x"}, "$.mcpServers[1].command"),
+        ({"type": "future", "name": "n", "url": "x"}, "$.mcpServers[1]"),
         ({"type": "http", "name": "n", "headers": []}, "$.mcpServers[1].url"),
         (STDIO | {"command": 3}, "$.mcpServers[1].command"),
         (STDIO | {"args": "-v"}, "$.mcpServers[1].args"),
