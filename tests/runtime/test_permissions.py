@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import anyio
+import anyio.lowlevel
 import pytest
 
 from acp_agent.agent import Agent
 from acp_agent.content import Diff
 from acp_agent.models.base import ToolUse
+from acp_agent.protocol.v1.tool_calls import RequestPermissionRequest
 from acp_agent.runtime.permissions import PermissionRule
 from acp_agent.testing import TestClient
 from acp_agent.testing.policies import AnswerPolicy
@@ -182,16 +183,20 @@ async def test_questions_are_asked_one_at_a_time_and_an_always_settles_its_equal
         ran.append(name)
         return name
 
-    async with TestClient(agent, permission="manual").connect() as client:
-        handle = await client.start_prompt("go")
-        first = await client.permission_asked()
-        assert [row.status for row in client.tool_calls()] == ["pending"] * 3
-        assert len(client.questions) == 1
-        client.answer_permission("allow_always", first)
-        other = await client.permission_asked(2)
-        assert other.tool_call["rawInput"] == {"name": "b"}
-        client.answer_permission("reject_once", other)
-        result = await handle.wait()
+    opened = Ran()
+
+    async def decide(request: RequestPermissionRequest) -> str:
+        name = str(request.tool_call.raw_input["name"])
+        opened.append(name)
+        assert len(opened) == 1
+        await anyio.lowlevel.checkpoint()
+        opened.clear()
+        return {"a": "allow_always", "b": "reject_once"}[name]
+
+    async with TestClient(agent, permission=decide).connect() as client:
+        result = await client.prompt("go")
+        asked = sorted(question.tool_call["rawInput"]["name"] for question in client.questions)
+    assert asked == ["a", "b"]
     assert [row.status for row in result.tool_calls] == ["completed", "completed", "failed"]
     assert ran == ["a", "a"]
 
