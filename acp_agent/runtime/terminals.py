@@ -50,16 +50,22 @@ class ClientEditor:
     async def create_terminal(
         self, command: str, args: Sequence[str], *, cwd: str, env: Mapping[str, str], output_byte_limit: int
     ) -> Terminal:
+        """A cancel waits a moment for the answer: what was opened is released, for nobody else knows its id."""
         creating = self._client.create_terminal(
             self._session_id, command, args, cwd=cwd, env=env, output_byte_limit=output_byte_limit
         )
-        try:
+
+        async def open_it() -> ClientTerminal:
             terminal_id = await within(self._seconds, creating)
+            return ClientTerminal(self._client, self._session_id, terminal_id, seconds=self._seconds)
+
+        try:
+            terminal = await _finish_or_undo(open_it(), ClientTerminal.release, RELEASE_SECONDS)
         except RequestError as error:
             raise EditorRefused(f"The editor opened no terminal: {editor_words(error)}") from error
-        if not terminal_id:
+        if not terminal.terminal_id:
             raise EditorRefused("The editor opened no terminal.")
-        return ClientTerminal(self._client, self._session_id, terminal_id, seconds=self._seconds)
+        return terminal
 
     async def ask_form(self, message: str, schema: Mapping[str, Any]) -> FormAnswer:
         try:
@@ -181,3 +187,35 @@ async def within(seconds: float, request: Awaitable[T]) -> T:
         raise ToolError(f"The editor did not answer within {seconds:g} s.") from error
     except ConnectionClosed as error:
         raise ToolError("The editor is gone.") from error
+
+
+async def _finish_or_undo(work: Awaitable[T], undo: Callable[[T], Awaitable[None]], seconds: float) -> T:
+    """What `work` makes. A cancel gives it `seconds` more, and what it made by then is undone."""
+    made: list[T] = []
+    problem: RequestError | ToolError | None = None
+    block = anyio.CancelScope(shield=True)
+
+    async def finish() -> None:
+        nonlocal problem
+        with block:
+            try:
+                made.append(await work)
+            except (RequestError, ToolError) as error:
+                problem = error
+        tasks.cancel_scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(finish)
+            try:
+                await anyio.sleep_forever()
+            finally:
+                block.deadline = anyio.current_time() + seconds
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            for each in made:
+                await undo(each)
+        raise
+    if problem is not None:
+        raise problem
+    return made[0]

@@ -73,12 +73,11 @@ class ReadFile(ArgumentTool):
         wanted = decode_arguments(ReadArguments, arguments)
         target = judge_path(context, wanted.path)
         title = f"Read {target.label}"
-        if wanted.line and wanted.limit:
-            title += f" (lines {wanted.line} to {wanted.line + wanted.limit - 1})"
+        if wanted.limit:
+            first = wanted.line or 1
+            title += f" ({_lines(first, first + wanted.limit - 1)})"
         elif wanted.line:
             title += f" (from line {wanted.line})"
-        elif wanted.limit:
-            title += f" (first {wanted.limit} lines)"
         return propose_reading(self, title, target, arguments, wanted.line)
 
     async def run(self, proposal: Proposal, context: ToolContext) -> ToolOutput:
@@ -108,7 +107,7 @@ class ReadFile(ArgumentTool):
             taken.append(short)
         text = "".join(f"{line}\n" for line in taken)
         last = first + len(taken)
-        note = f"[lines {first + 1} to {last} of {len(lines)}]" if taken else "[the file is empty]"
+        note = f"[{_lines(first + 1, last)} of {len(lines)}]" if taken else "[the file is empty]"
         if last < len(lines):
             note = f"{note[:-1]}; read on with line {last + 1}]"
         told = text if taken and first == 0 and last == len(lines) else f"{text}{note}"
@@ -130,6 +129,10 @@ class ReadFile(ArgumentTool):
         blocks: list[ContentBlock] = [label, image]
         raw_output = {"mimeType": mime_type, "bytes": len(data)}
         return ToolOutput(content=[ContentItem(block) for block in blocks], told=blocks, raw_output=raw_output)
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
 class ListArguments(Struct, forbid_unknown_fields=True):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -8,7 +9,7 @@ import pytest
 from acp_agent.errors import ConnectionClosed, EditorRefused, RequestError, ToolError
 from acp_agent.runtime.client import ClientAbilities
 from acp_agent.runtime.terminals import ClientEditor, ClientTerminal
-from acp_agent.tools.base import FormAnswer, TerminalOutput
+from acp_agent.tools.base import FormAnswer, Terminal, TerminalOutput
 from tests.runtime.client_port import ScriptedPort, never
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +27,22 @@ def terminal(**answers: Any) -> tuple[ScriptedPort, ClientTerminal]:
     return port, ClientTerminal(port, "session", "t1", seconds=0.05, poll_seconds=0.02)
 
 
+class SlowPort(ScriptedPort):
+    """Opens terminals as `opening` does."""
+
+    def __init__(self, opening: Callable[..., Awaitable[str]]) -> None:
+        super().__init__(ClientAbilities(terminal=True))
+        self.opening = opening
+
+    async def create_terminal(self, session_id: str, command: str, *arguments: Any, **options: Any) -> str:
+        self.asked.append(("create", command))
+        return await self.opening()
+
+
+async def open_shell(editor: ClientEditor) -> Terminal:
+    return await editor.create_terminal("/bin/sh", ["-c", "echo 'a b'"], cwd="/w", env={"A": "1"}, output_byte_limit=10)
+
+
 async def test_what_the_editor_can_is_what_it_said() -> None:
     editor = ClientEditor(ScriptedPort(ClientAbilities(terminal=True)), "session")
     assert (editor.can_run_terminals, editor.can_show_forms) == (True, False)
@@ -33,9 +50,7 @@ async def test_what_the_editor_can_is_what_it_said() -> None:
 
 async def test_a_terminal_is_opened_with_one_executable_and_its_arguments() -> None:
     port = ScriptedPort(ClientAbilities(terminal=True), create="t1")
-    opened = await ClientEditor(port, "session").create_terminal(
-        "/bin/sh", ["-c", "echo 'a b'"], cwd="/w", env={"A": "1"}, output_byte_limit=10
-    )
+    opened = await open_shell(ClientEditor(port, "session"))
     assert opened.terminal_id == "t1"
     assert port.asked == [("create", "/bin/sh", ["-c", "echo 'a b'"], "/w")]
 
@@ -54,6 +69,29 @@ async def test_a_terminal_that_is_not_opened_says_why(answer: Any, error: type[E
     with pytest.raises(error, match=text) as caught:
         await editor.create_terminal("/bin/sh", [], cwd="/", env={}, output_byte_limit=10)
     assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_terminal_that_opens_when_nobody_wants_it_any_more_is_released(
+    answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acp_agent.runtime.terminals.RELEASE_SECONDS", 5 if answers else 0.01)
+    asked, answer = anyio.Event(), anyio.Event()
+
+    async def open_later(*arguments: Any) -> str:
+        asked.set()
+        await answer.wait()
+        return "t1"
+
+    port = SlowPort(open_later)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: open_shell(ClientEditor(port, "session")))
+            await asked.wait()
+            tasks.cancel_scope.cancel()
+            if answers:
+                answer.set()
+    assert port.verbs() == (["create", "release"] if answers else ["create"])
 
 
 async def test_the_exit_comes_with_the_whole_output() -> None:
