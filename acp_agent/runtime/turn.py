@@ -115,8 +115,13 @@ class Turn:
     def send_notice(
         self, severity: Literal["info", "warning", "error"], title: str, description: str | None = None
     ) -> None:
-        """Tell the user something that the agent did not say."""
-        self.show(NoticeRaised(severity, title, description))
+        """Tell the user something that the agent did not say. To a client without notices it is a message."""
+        if self._port.abilities.notices:
+            self.show(NoticeRaised(severity, title, description))
+        elif not self.is_over:
+            self.session.end_message()
+            self.session.say("agent", notice_text(severity, title, description))
+            self.session.end_message()
 
     def send_usage(self, used: int, size: int, cost: float | None = None) -> None:
         """Tell how full the context is: tokens `used` by the last request, of `size`; its cost in USD if known."""

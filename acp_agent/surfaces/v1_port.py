@@ -7,9 +7,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from acp_agent.content import TextContent
 from acp_agent.errors import DecodeError, RequestError
-from acp_agent.events import CompactionChanged, Event, MessageChunk, NoticeRaised, PromptInserted
+from acp_agent.events import CompactionChanged, Event, NoticeRaised
 from acp_agent.jsonrpc.connection import Connection
 from acp_agent.protocol.base import OneOf, Payload
 from acp_agent.protocol.codec import decode
@@ -63,9 +62,7 @@ class EditorPort:
         await self._connection.wait_for_room()
 
     def show(self, session_id: str, event: Event) -> None:
-        """A prompt is not told: the client shows its own. Others are put in words that this client can read."""
-        if isinstance(event, PromptInserted):
-            return
+        """A prompt is not told: the client shows its own."""
         if isinstance(event, NoticeRaised) and not self.abilities.notices:
             event = MessageChunk("agent", new_id("msg"), TextContent(_notice_text(event)))
         if isinstance(event, CompactionChanged) and not self.abilities.compaction:
@@ -74,6 +71,8 @@ class EditorPort:
 
     def replay(self, session_id: str, event: Event) -> None:
         if isinstance(event, CompactionChanged) and not self.abilities.compaction:
+            return
+        if isinstance(event, NoticeRaised) and not self.abilities.notices:
             return
         for update in updates(event):
             self._connection.notify(
@@ -209,9 +208,3 @@ def _chunk_start(session_id: str, role: str, message_id: str) -> bytes:
             b',"content":{"type":"text","text":',
         )
     )
-
-
-def _notice_text(notice: NoticeRaised) -> str:
-    mark = {"info": "Note:", "warning": "Warning:", "error": "Error:"}[notice.severity]
-    details = f"\n{notice.description}" if notice.description else ""
-    return f"{mark} {notice.title}{details}\n\n"
