@@ -16,7 +16,7 @@ from anyio.lowlevel import checkpoint
 
 from acp_agent import Agent, ToolContext, ToolError, Turn
 from acp_agent.content import Diff, ImageContent, Location, TextContent, text_of
-from acp_agent.errors import ModelError
+from acp_agent.errors import ModelError, RequestError
 from acp_agent.history import AssistantMessage, HistoryMessage, ToolResult, UserMessage
 from acp_agent.models.base import Finish, Model, ModelEvent, ModelRequest, TextDelta, ThoughtDelta, ToolUse, UsageDelta
 from acp_agent.runtime.loop import run_model
@@ -94,9 +94,16 @@ def _random_use(random: Random, pause: float) -> tuple[str, dict[str, Any]]:
     )
 
 
+def answer_kind(arguments: Any) -> str:
+    """What the user says about a call with these arguments: the script has it in them."""
+    return str(arguments["answer"])
+
+
 def answer_of(request: Any) -> str | None:
-    """What the user says to a permission request: as its call's script has it."""
-    answer = str(request.tool_call.raw_input["answer"])
+    """The same, as a test client's permission function."""
+    answer = answer_kind(request.tool_call.raw_input)
+    if answer == "error":
+        raise RequestError(-32603, "The dialog could not be shown")
     return None if answer == "cancelled" else answer
 
 
@@ -180,7 +187,7 @@ def script_of(message: Any) -> dict[str, Any] | None:
 
 
 def make_script_agent(store: SessionStore | Callable[[], SessionStore] = MemoryStore) -> tuple[Agent, ScriptModel]:
-    """An agent that plays scripts. A prompt that is the text "known" is answered with the numbers it remembers."""
+    """An agent that plays scripts. A prompt that begins with "known" is answered with the numbers it remembers."""
     model = ScriptModel()
     agent = Agent("script", model=model, store=store, accepts=("image", "audio", "resource"), tools=[UpdatePlan()])
     agent.add_tool(_Looking.tool())
@@ -192,7 +199,7 @@ def make_script_agent(store: SessionStore | Callable[[], SessionStore] = MemoryS
         before = turn.history[:-1]
         if problem := unpaired(before):
             model.problems.append(problem)
-        if turn.text == "known":
+        if turn.text.startswith("known"):
             scripts = [script_of(message) for message in before if isinstance(message, UserMessage)]
             numbers = [script["number"] for script in scripts if script is not None]
             await turn.send_text(json.dumps(numbers + model.problems))

@@ -81,17 +81,21 @@ class User:
         return said
 
 
+SETTINGS = ("current_mode_update", "config_option_update", "available_commands_update")
+
+
 def shown_live(client: ConnectedClient, plan: Plan, handles: list[PromptHandle], certain: list[str]) -> Rows:
     """What the client has on show; prompts that were dropped before they began are not in `certain`."""
     rows = Rows()
     for update in client.updates():
-        if update.kind in ("current_mode_update", "config_option_update", "available_commands_update"):
+        if update.kind in SETTINGS:  # also between two turns
             rows.apply(update)
     for number, (prompt, handle) in enumerate(zip(plan.prompts, handles, strict=True)):
         if str(number) in certain:
             rows.add_prompt(prompt)
         for update in handle.updates:
-            rows.apply(update)
+            if update.kind not in SETTINGS:
+                rows.apply(update)
     return rows
 
 
