@@ -294,6 +294,11 @@ class Turn:
         self.session.after_held(lambda: self.ticket.finish(outcome))
 
 
+def notice_text(severity: str, title: str, description: str | None) -> str:
+    details = f"\n{description}" if description else ""
+    return f"{severity.capitalize()}: {title}{details}\n\n"
+
+
 class ShownCall:
     """A call that a framework runs itself, on show in the editor: ask, report, then `complete` or `fail`.
 

@@ -8,14 +8,13 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from acp_agent.errors import DecodeError, RequestError
-from acp_agent.events import CompactionChanged, Event, NoticeRaised
+from acp_agent.events import CompactionChanged, Event, NoticeRaised, PromptInserted
 from acp_agent.jsonrpc.connection import Connection
 from acp_agent.protocol.base import OneOf, Payload
 from acp_agent.protocol.codec import decode
 from acp_agent.protocol.v1 import elicitation, file_system, prompt_turn, session_setup, terminals, tool_calls
 from acp_agent.protocol.v1.initialization import ClientCapabilities
 from acp_agent.runtime.client import ClientAbilities, PermissionAnswer, PermissionQuestion
-from acp_agent.runtime.session import new_id
 from acp_agent.surfaces.v1_words import PIECE, permission_request, pieces, updates
 from acp_agent.tools.base import FormAnswer, TerminalOutput
 
@@ -63,11 +62,8 @@ class EditorPort:
 
     def show(self, session_id: str, event: Event) -> None:
         """A prompt is not told: the client shows its own."""
-        if isinstance(event, NoticeRaised) and not self.abilities.notices:
-            event = MessageChunk("agent", new_id("msg"), TextContent(_notice_text(event)))
-        if isinstance(event, CompactionChanged) and not self.abilities.compaction:
-            return
-        self.replay(session_id, event)
+        if not isinstance(event, PromptInserted):
+            self.replay(session_id, event)
 
     def replay(self, session_id: str, event: Event) -> None:
         if isinstance(event, CompactionChanged) and not self.abilities.compaction:
