@@ -20,15 +20,8 @@ class SessionOptions:
         self._values: dict[str, str | bool] = {}
         self.replaced: list[str] = []
         stored = dict(header.options) | {"mode": header.mode}
-        for option in self.as_list():
-            value = stored.get(option.id, option.value)
-            self._values[option.id] = option.value
-            if value == option.value:
-                continue
-            try:
-                self.set(option.id, value)
-            except DecodeError:
-                self.replaced.append(f"{option.name} is {option.value} again: {value} is gone.")
+        for option_id in ("mode", "model", "thought_level"):  # in this order: levels are the chosen model's
+            self._restore(option_id, stored.get(option_id))
 
     @property
     def mode(self) -> str:
@@ -42,8 +35,9 @@ class SessionOptions:
 
     @property
     def thought_level(self) -> str | None:
-        level = self._values.get("thought_level")
-        return str(level) if level is not None else None
+        """A level of the model that is chosen now, whatever was chosen for another."""
+        option = self._thought_level()
+        return str(option.value) if option is not None else None
 
     def as_list(self) -> list[ConfigOption]:
         """All options with their values, the mode first."""
@@ -65,6 +59,24 @@ class SessionOptions:
         if not isinstance(value, str) or value not in allowed:
             raise DecodeError(f"{option_id} cannot be {value!r}; it is one of {', '.join(allowed)}.", "$.value")
         self._values[option_id] = value
+
+    def _restore(self, option_id: str, stored: str | bool | None) -> None:
+        option = next((option for option in self.as_list() if option.id == option_id), None)
+        if option is not None:
+            self._values[option_id] = option.value
+        if stored is None or (option is not None and stored == option.value):
+            return
+        try:
+            self.set(option_id, stored)
+        except DecodeError:
+            self._replace(option_id, stored, option)
+
+    def _replace(self, option_id: str, stored: str | bool, option: ConfigOption | None) -> None:
+        """Say that the stored value is gone, unless there was nothing to choose then as now."""
+        if option is not None:
+            self.replaced.append(f"{option.name} is {option.value} again: {stored} is gone.")
+        elif option_id == "model" and stored not in self._definition.models and self.model is not None:
+            self.replaced.append(f"Model is {self.model.name} again: {stored} is gone.")
 
     def _select(self, option_id: str, name: str, choices: list[Choice], default: str, category: str) -> ConfigOption:
         value = self._values.get(option_id, default)

@@ -79,7 +79,10 @@ class SessionStore(ABC):
 
     @abstractmethod
     async def list_headers(self, *, cwd: str | None = None, cursor: str | None = None, limit: int = 100) -> SessionPage:
-        """Sessions by `updated_at`, newest first, ties by id. Raises `ValueError` for a cursor it did not give."""
+        """Sessions by `updated_at`, newest first, ties by id. Raises `ValueError` for a cursor it did not give.
+
+        `cwd` asks for those of one folder, however its path is written: `/a/b/` is `/a/b`.
+        """
 
     @abstractmethod
     async def delete(self, session_id: str) -> None:

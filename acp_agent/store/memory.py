@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from acp_agent.events import Event
 from acp_agent.store.base import SessionHeader, SessionPage, SessionStore
-from acp_agent.store.paging import PageKey, bounded, decode_cursor, encode_cursor
+from acp_agent.store.paging import PageKey, bounded, decode_cursor, encode_cursor, place_of
 
 __all__ = ["MemoryStore"]
 
@@ -19,9 +19,15 @@ EVENTS_A_STRETCH = 256  # between two chances for other tasks to run
 
 
 class MemoryStore(SessionStore):
-    """Keeps headers and journals in dictionaries. Nothing is encoded, nothing waits."""
+    """Keeps headers and journals in dictionaries. Nothing is encoded, nothing waits.
 
-    def __init__(self) -> None:
+    Of the sessions that were given back, the last `closed` are kept: a process that opens and closes them all day
+    does not grow.
+    """
+
+    def __init__(self, *, closed: int = 1000) -> None:
+        self._limit = closed
+        self._closed: dict[str, None] = {}  # ids, the one that was given back first in front
         self._headers: dict[str, SessionHeader] = {}
         self._journals: dict[str, list[Event]] = {}
         self._deleted: set[str] = set()
@@ -62,12 +68,27 @@ class MemoryStore(SessionStore):
             self._deletions.append(session_id)
         if len(self._deletions) > DELETED_REMEMBERED:
             self._deleted.discard(self._deletions.popleft())
+        self._drop(session_id)
+
+    def claim(self, session_id: str) -> None:
+        self._closed.pop(session_id, None)
+
+    def release(self, session_id: str) -> None:
+        if session_id not in self._headers:
+            return
+        self._closed.pop(session_id, None)
+        self._closed[session_id] = None
+        if len(self._closed) > self._limit:
+            self._drop(next(iter(self._closed)))
+
+    def _drop(self, session_id: str) -> None:
         self._headers.pop(session_id, None)
         self._journals.pop(session_id, None)
+        self._closed.pop(session_id, None)
 
 
 def _belongs(header: SessionHeader, cwd: str | None, after: PageKey | None) -> bool:
-    if cwd is not None and header.cwd != cwd:
+    if cwd is not None and place_of(header.cwd) != place_of(cwd):
         return False
     if after is None or header.updated_at < after.updated_at:
         return True

@@ -5,11 +5,12 @@ A page stays right while sessions come and go: nothing is counted, so nothing sh
 
 from __future__ import annotations
 
+import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import msgspec
 
-__all__ = ["PageKey", "bounded", "decode_cursor", "encode_cursor"]
+__all__ = ["PageKey", "bounded", "decode_cursor", "encode_cursor", "place_of"]
 
 LARGEST_PAGE = 1000
 
@@ -19,6 +20,11 @@ class PageKey(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
     updated_at: str
     session_id: str
+
+
+def place_of(cwd: str) -> str:
+    """The folder that `cwd` names, for comparing: `/a/b/` and `/a/./b` are `/a/b`. Touches no disk."""
+    return os.path.normpath(cwd) if cwd else cwd
 
 
 def bounded(limit: int) -> int:

@@ -26,7 +26,7 @@ from acp_agent.store.base import SessionHeader, SessionPage, SessionStore
 from acp_agent.store.database import Append, Delete, HeaderRow, PutHeader, Row, Write
 from acp_agent.store.keeper import Keeper, Stretch
 from acp_agent.store.locks import SessionLocks
-from acp_agent.store.paging import bounded, decode_cursor, encode_cursor
+from acp_agent.store.paging import bounded, decode_cursor, encode_cursor, place_of
 from acp_agent.store.writer import Question, WriterThread
 
 __all__ = ["SqliteStore"]
@@ -63,7 +63,8 @@ class SqliteStore(SessionStore):
     def put_header(self, header: SessionHeader) -> None:
         session_id = clean_text(header.session_id)
         try:
-            write = PutHeader(session_id, clean_text(header.cwd), clean_text(header.updated_at), encode(header))
+            cwd = place_of(clean_text(header.cwd))
+            write = PutHeader(session_id, cwd, clean_text(header.updated_at), encode(header))
         except (TypeError, ValueError, RecursionError) as error:
             logger.error("session_header_not_kept", session_id=session_id, problem=str(error))
         else:
@@ -117,7 +118,7 @@ class SqliteStore(SessionStore):
     async def list_headers(self, *, cwd: str | None = None, cursor: str | None = None, limit: int = 100) -> SessionPage:
         after = None if cursor is None else decode_cursor(cursor)
         limit = bounded(limit)
-        cwd = None if cwd is None else clean_text(cwd)
+        cwd = None if cwd is None else place_of(clean_text(cwd))
         rows = await self._writer.ask(partial(self._keeper.headers, cwd, after, limit + 1)).answer()
         page = rows[:limit]
         headers = [header for header in map(_decoded_header, page) if header is not None]

@@ -220,8 +220,11 @@ async def _check_lists(store: SessionStore, name: str) -> None:
         assert await _list(store, name, limit) == order, (
             "A list is by `updated_at`, newest first, ties by id, of one cwd"
         )
+    store.put_header(_header(f"{name}-slash", cwd=f"/{name}/"))
+    for written in (f"/{name}", f"/{name}/", f"/{name}/./"):
+        assert await _list(store, written, 10) == [f"{name}-slash"], "A folder is the same however its path is written"
     everywhere = [session_id for session_id in await _list(store, None, 1000) if session_id.startswith(name)]
-    assert len(everywhere) == 8, "Without a cwd, sessions of every cwd are listed"
+    assert len(everywhere) == 9, "Without a cwd, sessions of every cwd are listed"
     await _check_list_while_it_changes(store, name, order)
     for cursor in ("", "no cursor", "====", "bm8=", "🙂"):
         try:
