@@ -149,7 +149,9 @@ class _Setup(logging.Handler):
             cache_logger_on_first_use=True,
         )
         foreign = [*events, structlog.stdlib.ExtraAdder(), _add_logger_name]
-        self._add(_StderrHandler(), self._stderr_level, foreign, structlog.dev.ConsoleRenderer(colors=False))
+        # Not the pretty tracebacks: they show local variables, and with them what others keep secret.
+        console = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+        self._add(_StderrHandler(), self._stderr_level, foreign, console)
         if self._file:
             with suppress(OSError):  # a program without its log is better than no program
                 handler = _open_file(self._file, self._max_bytes, self._backups)
