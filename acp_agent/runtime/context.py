@@ -59,7 +59,8 @@ class CallContext:
 
     @property
     def editor(self) -> Editor:
-        return ClientEditor(self._turn.session.port, self.session_id, self.tool_call_id)
+        session = self._turn.session
+        return ClientEditor(session.port, session.id, self.tool_call_id, seconds=session.definition.editor_seconds)
 
     @property
     def cancelled(self) -> bool:

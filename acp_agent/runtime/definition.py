@@ -12,7 +12,7 @@ from acp_agent.events import Command
 from acp_agent.models.base import Model
 from acp_agent.runtime.auth import AuthProvider
 from acp_agent.runtime.permissions import PermissionPolicy
-from acp_agent.runtime.workspace import SECRET_PATTERNS
+from acp_agent.runtime.workspace import EDITOR_SECONDS, SECRET_PATTERNS
 from acp_agent.tools.base import Tool, Toolset
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class SessionSetup(Struct, frozen=True, kw_only=True):
 class AgentDefinition(Struct, kw_only=True):
     """Everything that is fixed before the first byte is read. Times are in seconds.
 
+    `editor_seconds` is how long the editor may take for one request about a file or a terminal.
     `set_up` makes what a session in a folder (its absolute cwd) needs, each time one is opened; it raises
     `SettingsError`, and then there is no session. Without it every session has `policy`.
     """
@@ -64,6 +65,7 @@ class AgentDefinition(Struct, kw_only=True):
     max_waiting_prompts: int = 8
     cancel_grace: float = 3.0
     permission_timeout: float | None = None
+    editor_seconds: float = EDITOR_SECONDS
     heartbeat: float | None = None
     mcp_servers: Sequence[Any] = ()
     mcp_wait: float = 10.0

@@ -7,8 +7,7 @@ An unknown or closed session is `-32002` until it is loaded or resumed.
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 import anyio
@@ -18,7 +17,8 @@ from acp_agent.errors import INTERNAL_ERROR, RequestError, SettingsError, StoreE
 from acp_agent.events import Event
 from acp_agent.runtime.client import ClientPort
 from acp_agent.runtime.definition import AgentDefinition, SessionSetup
-from acp_agent.runtime.line import Line, Place
+from acp_agent.runtime.line import Lines, Place
+from acp_agent.runtime.places import SessionPlace, check_place, same_path
 from acp_agent.runtime.prompts import PromptQueue, Spawn
 from acp_agent.runtime.replay import Replay
 from acp_agent.runtime.session import Service, Session, new_id, now
@@ -29,7 +29,7 @@ from acp_agent.runtime.workspace import EditorWorkspace
 from acp_agent.store.base import SessionHeader, SessionPage, SessionStore
 from acp_agent.tools.base import Toolset
 
-__all__ = ["Attach", "LiveSession", "SessionManager", "SessionPlace"]
+__all__ = ["Attach", "LiveSession", "SessionManager"]
 
 COMMIT_SECONDS = 2.0
 
@@ -41,26 +41,17 @@ class SessionService(Service, Toolset, Protocol):
     """A service that brings tools: the client's MCP servers."""
 
 
-Attach: TypeAlias = Callable[[Session, "SessionPlace"], SessionService | None]
-
-
-class SessionPlace(Struct, kw_only=True):
-    """Where a session works, as the client says at set-up: `mcp_servers` is for whoever attaches them."""
-
-    cwd: str
-    roots: list[str]
-    mcp_servers: Sequence[object] = ()
+Attach: TypeAlias = Callable[[Session, SessionPlace], SessionService | None]
 
 
 class LiveSession(Struct):
-    """A session that is open here, and its prompts. Loads, and its end, are done in the `line` they were claimed in.
+    """A session that is open here, and its prompts.
 
     `openings` are those claimed and not answered; `is_ending` says that its end is claimed, `is_gone` that it was.
     """
 
     session: Session
     prompts: PromptQueue
-    line: Line
     openings: int = 0
     is_ending: bool = False
     is_gone: bool = False
@@ -87,6 +78,7 @@ class SessionManager:
         self._spawn = spawn
         self._attach = attach
         self._live: dict[str, LiveSession] = {}
+        self._lines = Lines()  # loads and ends of a session are done in the order in which they were asked for
 
     @property
     def store(self) -> SessionStore:
@@ -129,41 +121,46 @@ class SessionManager:
         check_place(place)
         live = self._live.get(session_id)
         if live is None or live.is_ending:
-            return self._claim_stored(session_id, place, answer, replay, live)
+            return self._claim_stored(session_id, place, answer, replay)
         if not same_path(live.session.cwd, place.cwd):
             details = f"The session works in {live.session.cwd} and is open; it cannot move to {place.cwd}."
             raise RequestError.invalid_params(details, "$.cwd")
-        return self._claim_live(live, answer, replay)
+        return self._claim_live(live, place, answer, replay)
 
-    def _claim_live(self, live: LiveSession, answer: Answer, replay: bool) -> Work:
+    def _claim_live(self, live: LiveSession, place: SessionPlace, answer: Answer, replay: bool) -> Work:
         """What is told of it ends here; what happens from here on is kept back until the answer."""
-        turn = live.line.claim()
+        turn = self._lines.claim(live.session.id)
         live.openings += 1
         live.session.hold()
         is_open = not live.prompts.is_paused  # else nothing happens in it yet, and its journal may still be mended
         journal = self.store.read_journal(live.session.id) if replay and is_open else None
-        return lambda: self._open_live(live, turn, answer, replay, journal)
+
+        async def work() -> None:
+            if not await self._open_live(live, turn, answer, replay, journal):
+                await self.open(live.session.id, place, answer, replay=replay)()
+
+        return work
 
     async def _open_live(
         self, live: LiveSession, turn: Place, answer: Answer, replay: bool, journal: AsyncGenerator[Event, None] | None
-    ) -> None:
+    ) -> bool:
+        """False if it was never opened: whoever wanted it first was refused, or gave up."""
         session = live.session
         try:
             async with turn:
                 if live.is_gone:
-                    raise RequestError.unknown_session(session.id)
+                    return False
                 if replay:
                     await Replay(session, is_live=True, is_shown=True, journal=journal).run()
                 answer(session)
                 if not replay:
                     session.announce_commands()
+                return True
         finally:
             session.release()
             self._opened(live)
 
-    def _claim_stored(
-        self, session_id: str, place: SessionPlace, answer: Answer, replay: bool, ending: LiveSession | None
-    ) -> Work:
+    def _claim_stored(self, session_id: str, place: SessionPlace, answer: Answer, replay: bool) -> Work:
         """The session is here from now on, and does nothing until it is restored; after the end of its last life."""
         setup = self._set_up(place)
         time = now()
@@ -171,11 +168,10 @@ class SessionManager:
             session_id=session_id, cwd=place.cwd, roots=place.roots, created_at=time, updated_at=time
         )
         live = self._make(header, setup, None)
-        live.line = ending.line if ending is not None else live.line
         live.prompts.is_paused = True
         live.session.hold()
         live.openings += 1
-        turn = live.line.claim()
+        turn = self._lines.claim(session_id)
         return lambda: self._open_stored(live, turn, place, answer, replay)
 
     async def _open_stored(
@@ -197,6 +193,8 @@ class SessionManager:
             self._forget(live)
             failure = error if isinstance(error, RequestError) else RequestError.unknown_session(session.id)
             live.prompts.refuse(failure)
+            with anyio.CancelScope(shield=True):
+                await self._free(live)
             raise
         finally:
             session.release()
@@ -241,9 +239,10 @@ class SessionManager:
                 cwd=header.cwd,
                 roots=header.roots,
                 secret_patterns=setup.secret_patterns,
+                seconds=self.definition.editor_seconds,
             ),
         )
-        live = LiveSession(session, PromptQueue(session, work_on, self._spawn), Line())
+        live = LiveSession(session, PromptQueue(session, work_on, self._spawn))
         self._live[session.id] = live
         if place is not None:
             self.store.claim(session.id)
@@ -280,7 +279,7 @@ class SessionManager:
         live = self.get(session_id)
         session = live.session
         if live.prompts.is_paused:
-            turn = live.line.claim()
+            turn = self._lines.claim(session_id)
             return lambda: self._set_when_open(live, turn, option_id, value, answer)
         mode = session.mode
         session.set_option(option_id, value)
@@ -319,11 +318,11 @@ class SessionManager:
     def delete(self, session_id: str, answer: Callable[[], None]) -> Work:
         """Forget a session for good, whether it lives, is stored, or never was."""
         live = self._live.get(session_id)
-        turn = self._claim_end(live) if live is not None else Line().claim()
+        turn = self._claim_end(live) if live is not None else self._lines.claim(session_id)
 
         async def work() -> None:
             async with turn:
-                if live is not None:
+                if live is not None and not live.is_gone:
                     await self._end(live)
                 try:
                     self.store.claim(session_id)
@@ -339,7 +338,7 @@ class SessionManager:
         """From here on the session is unknown, though it may take a while to end."""
         live.is_ending = True
         live.prompts.cancel()
-        return live.line.claim()
+        return self._lines.claim(live.session.id)
 
     async def _end(self, live: LiveSession) -> None:
         await live.prompts.wait_idle()
@@ -411,20 +410,3 @@ def unopenable(session_id: str, error: StoreError) -> RequestError:
     return RequestError(
         INTERNAL_ERROR, "The session cannot be opened", {"sessionId": session_id, "details": str(error)}
     )
-
-
-def check_place(place: SessionPlace) -> None:
-    """The paths are absolute, and the cwd is a directory: what a client got wrong is said by name."""
-    if not os.path.isabs(place.cwd):
-        raise RequestError.invalid_params(f"cwd must be an absolute path, not {place.cwd!r}.", "$.cwd")
-    if not os.path.isdir(place.cwd):
-        what = "is not a directory" if os.path.exists(place.cwd) else "does not exist"
-        raise RequestError.invalid_params(f"cwd {place.cwd} {what}.", "$.cwd")
-    for index, root in enumerate(place.roots):
-        if not os.path.isabs(root):
-            path = f"$.additionalDirectories[{index}]"
-            raise RequestError.invalid_params(f"An additional directory must be absolute, not {root!r}.", path)
-
-
-def same_path(one: str, other: str) -> bool:
-    return one == other or os.path.realpath(one) == os.path.realpath(other)
