@@ -14,6 +14,7 @@ import pytest
 from acp_agent.cli.arguments import parse
 from acp_agent.cli.run import run
 from acp_agent.credentials import Credentials
+from tests.requirements import requirement
 
 KEY = "sk-very-secret"
 
@@ -41,6 +42,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 # what the command line means ----------------------------------------------------------------------------------------
 
 
+@requirement("auth-terminal-flow")
 @pytest.mark.parametrize(
     "line",
     [
@@ -153,6 +155,7 @@ def test_a_key_in_the_environment_that_hides_the_stored_one_is_mentioned(
     assert "another" not in err
 
 
+@requirement("auth-terminal-flow")
 @pytest.mark.slow
 def test_at_a_terminal_the_key_is_not_echoed(tmp_path: Path, kept: Credentials) -> None:
     ours, theirs = pty.openpty()

@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from tests.conformance.kit import QUIET, MinimalClient, row
+from tests.requirements import requirement
 
 TOO_NEW = 65535
 
 
+@requirement("stdout-only-messages", "line-per-message")
 @row("ACP-TRANSPORT-001", "MANDATORY")
 def test_each_line_is_one_json_rpc_message(client: MinimalClient) -> None:
     client.prompt(client.open(), text="hello é中文 😀")
@@ -23,12 +25,14 @@ def test_each_line_is_one_json_rpc_message(client: MinimalClient) -> None:
     assert all(msgspec.json.decode(line)["jsonrpc"] == "2.0" for line in client.lines)
 
 
+@requirement("stdout-utf8")
 @row("ACP-TRANSPORT-002", "MANDATORY")
 def test_stdout_is_utf8(client: MinimalClient) -> None:
     client.prompt(client.open(), text="hello é中文 😀")
     assert all(line.decode("utf-8") for line in client.lines)
 
 
+@requirement("jsonrpc-id")
 @row("ACP-JSONRPC-001", "MANDATORY")
 def test_a_response_repeats_the_id_number_or_string(client: MinimalClient) -> None:
     assert client.ask("initialize", {"protocolVersion": 1}, id=424242)["id"] == 424242
@@ -36,6 +40,7 @@ def test_a_response_repeats_the_id_number_or_string(client: MinimalClient) -> No
     assert client.ask("session/new", place, id="tck-string-id")["id"] == "tck-string-id"
 
 
+@requirement("jsonrpc-one-answer")
 @row("ACP-JSONRPC-002", "MANDATORY")
 def test_a_response_has_exactly_one_of_result_and_error(shared: MinimalClient) -> None:
     good, bad = shared.ask("session/list", {}), shared.ask("session/new", {"mcpServers": []})
@@ -45,6 +50,7 @@ def test_a_response_has_exactly_one_of_result_and_error(shared: MinimalClient) -
     assert isinstance(bad["error"]["message"], str)
 
 
+@requirement("jsonrpc-notification")
 @row("ACP-JSONRPC-003", "MANDATORY")
 def test_a_notification_is_never_answered(client: MinimalClient) -> None:
     session_id = client.open()
@@ -54,6 +60,7 @@ def test_a_notification_is_never_answered(client: MinimalClient) -> None:
     assert client.process.poll() is None
 
 
+@requirement("extension-answered")
 @row("ACP-JSONRPC-004", "ADVISORY")
 def test_an_unknown_method_is_not_found(shared: MinimalClient) -> None:
     assert shared.ask("_tck/does_not_exist")["error"]["code"] == -32601
@@ -65,6 +72,7 @@ def test_the_connection_stays_usable_after_an_error(shared: MinimalClient) -> No
     assert shared.new_session()["sessionId"]
 
 
+@requirement("extension-answered")
 @row("ACP-EXT-001", "MANDATORY")
 def test_an_extension_nobody_knows_is_answered(shared: MinimalClient) -> None:
     assert "error" in shared.ask("_tck/unknown")
@@ -99,11 +107,13 @@ def test_initialize_succeeds_with_a_whole_number_for_its_version(advertised: dic
     assert type(advertised["protocolVersion"]) is int
 
 
+@requirement("initialize-version")
 @row("ACP-INIT-002", "MANDATORY")
 def test_who_asks_for_version_one_gets_it(advertised: dict[str, Any]) -> None:
     assert advertised["protocolVersion"] == 1
 
 
+@requirement("initialize-version")
 @row("ACP-INIT-003", "MANDATORY")
 def test_a_version_of_the_future_is_answered_with_the_latest_of_ours(
     client: MinimalClient, advertised: dict[str, Any]
@@ -114,6 +124,7 @@ def test_a_version_of_the_future_is_answered_with_the_latest_of_ours(
     assert advertised["protocolVersion"] <= version < TOO_NEW
 
 
+@requirement("initialize-agent-info")
 @row("ACP-INIT-004", "ADVISORY")
 def test_the_agent_names_itself_and_its_version(advertised: dict[str, Any]) -> None:
     assert advertised["agentInfo"]["name"]
@@ -126,6 +137,7 @@ def test_the_ways_to_sign_in_have_ids_of_their_own(advertised: dict[str, Any]) -
     assert len(ids) == len(set(ids))
 
 
+@requirement("auth-terminal-gated")
 @row("ACP-AUTH-002", "MANDATORY")
 def test_nobody_is_sent_to_a_terminal_that_did_not_say_it_has_one(advertised: dict[str, Any]) -> None:
     assert "terminal" not in [method.get("type") for method in advertised.get("authMethods", [])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conformance.kit import QUIET, MinimalClient, row
+from tests.requirements import requirement
 
 LOAD = "agentCapabilities.loadSession"
 CAN = "agentCapabilities.sessionCapabilities"
@@ -21,6 +22,7 @@ def about(messages: list[dict[str, Any]], session_id: str) -> list[str]:
     return [each["update"]["sessionUpdate"] for each in updates if each["sessionId"] == session_id]
 
 
+@requirement("baseline-methods")
 @row("ACP-SESSION-001", "MANDATORY")
 def test_a_session_is_opened_with_an_id(shared: MinimalClient) -> None:
     session_id = shared.new_session()["sessionId"]
@@ -28,6 +30,7 @@ def test_a_session_is_opened_with_an_id(shared: MinimalClient) -> None:
     assert session_id
 
 
+@requirement("session-unique-id")
 @row("ACP-SESSION-002", "MANDATORY")
 def test_two_sessions_have_two_ids(shared: MinimalClient) -> None:
     assert shared.new_session()["sessionId"] != shared.new_session()["sessionId"]
@@ -50,6 +53,7 @@ def test_a_session_is_deleted_with_an_empty_object(shared: MinimalClient) -> Non
     assert shared.result("session/delete", {"sessionId": shared.new_session()["sessionId"]}) == {}
 
 
+@requirement("delete-missing")
 @row("ACP-DELETE-002", "ADVISORY", f"{CAN}.delete")
 def test_deleting_what_never_was_succeeds(shared: MinimalClient) -> None:
     assert shared.result("session/delete", {"sessionId": "tck-never-created-session"}) == {}
@@ -61,6 +65,7 @@ def test_sessions_are_listed(shared: MinimalClient) -> None:
     assert session_id in [each["sessionId"] for each in shared.result("session/list", {})["sessions"]]
 
 
+@requirement("list-empty")
 @row("ACP-LIST-002", "CAPABILITY", f"{CAN}.list")
 def test_a_folder_without_sessions_has_an_empty_list(shared: MinimalClient) -> None:
     empty = shared.cwd / "empty"
@@ -75,6 +80,7 @@ def test_a_session_that_lives_is_loaded(shared: MinimalClient) -> None:
     assert isinstance(shared.result("session/load", place(shared, session_id)), dict)
 
 
+@requirement("load-replays-all", "load-then-answers")
 @row("ACP-LOAD-002", "CAPABILITY", LOAD)
 def test_a_load_replays_everything_before_its_answer_and_nothing_after(shared: MinimalClient) -> None:
     session_id = shared.new_session()["sessionId"]
@@ -98,6 +104,7 @@ def test_a_session_is_resumed_by_id_and_folder_alone(shared: MinimalClient) -> N
     assert isinstance(shared.result("session/resume", {"sessionId": session_id, "cwd": str(shared.cwd)}), dict)
 
 
+@requirement("resume-no-replay")
 @row("ACP-RESUME-002", "CAPABILITY", f"{CAN}.resume")
 def test_a_resume_replays_nothing(shared: MinimalClient) -> None:
     session_id = shared.new_session()["sessionId"]
@@ -126,6 +133,7 @@ def test_another_mode_is_set_and_told_by_its_right_name(client: MinimalClient) -
     assert [update["currentModeId"] for update in told] == [other]
 
 
+@requirement("config-default")
 @row("ACP-CONFIG-001", "CAPABILITY", "configOptions")
 def test_each_option_has_a_value_that_it_can_have(advertised: dict[str, Any]) -> None:
     for option in advertised["configOptions"]:
@@ -134,6 +142,7 @@ def test_each_option_has_a_value_that_it_can_have(advertised: dict[str, Any]) ->
         assert option["currentValue"] in values_of(option)
 
 
+@requirement("config-complete")
 @row("ACP-CONFIG-002", "CAPABILITY", "configOptions")
 def test_setting_an_option_answers_with_all_of_them(shared: MinimalClient) -> None:
     session = shared.new_session()
@@ -146,6 +155,7 @@ def test_setting_an_option_answers_with_all_of_them(shared: MinimalClient) -> No
     assert now[first["id"]]["currentValue"] == other
 
 
+@requirement("config-no-boolean")
 @row("ACP-CONFIG-003", "MANDATORY")
 def test_no_option_is_a_boolean_for_a_client_that_has_none(advertised: dict[str, Any]) -> None:
     assert "boolean" not in [option["type"] for option in advertised.get("configOptions", [])]

@@ -8,6 +8,7 @@ from typing import Any
 from tests.conformance.kit import LONG, QUIET, MinimalClient, row
 from tests.official import payload_of
 from tests.protocol.inventory import fields
+from tests.requirements import requirement
 
 BLOCKS = "agentCapabilities.promptCapabilities"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
@@ -15,6 +16,7 @@ SILENCE = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAg
 END = ("end_turn", "max_tokens", "max_turn_requests", "refusal")
 
 
+@requirement("prompt-text", "turn-stop-reason", "baseline-methods")
 @row("ACP-PROMPT-001", "MANDATORY")
 def test_a_prompt_of_text_ends_with_a_stop_reason(shared: MinimalClient) -> None:
     assert shared.prompt(shared.new_session()["sessionId"])["stopReason"] in END
@@ -31,6 +33,7 @@ def test_each_update_of_a_turn_names_its_session(shared: MinimalClient) -> None:
     assert {update["params"]["sessionId"] for update in updates} == {session_id}
 
 
+@requirement("prompt-resource-link")
 @row("ACP-PROMPT-003", "ADVISORY")
 def test_a_link_to_a_file_that_need_not_exist_is_taken(shared: MinimalClient) -> None:
     link = {"type": "resource_link", "uri": (shared.cwd / "tck-example.txt").as_uri(), "name": "tck-example.txt"}
@@ -53,6 +56,7 @@ def test_an_embedded_file_is_taken(shared: MinimalClient) -> None:
     shared.prompt(shared.new_session()["sessionId"], {"type": "resource", "resource": resource})
 
 
+@requirement("meta-unknown")
 @row("ACP-META-001", "ADVISORY")
 def test_a_prompt_may_carry_meta(shared: MinimalClient) -> None:
     meta = {"traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01", "tck": True}
@@ -66,6 +70,7 @@ def test_every_message_is_valid_by_the_schema(client: MinimalClient) -> None:
     assert len(client.frames) > 5
 
 
+@requirement("extension-root")
 @row("ACP-SCHEMA-002", "ADVISORY")
 def test_no_message_has_a_member_that_its_type_has_not(client: MinimalClient) -> None:
     client.prompt(client.open())
@@ -76,6 +81,7 @@ def test_no_message_has_a_member_that_its_type_has_not(client: MinimalClient) ->
             assert set(payload) <= set(fields(struct))
 
 
+@requirement("error-unknown-session")
 @row("ACP-INFO-UNKNOWNSESSION-001", "INFORMATIONAL")
 def test_a_prompt_for_a_session_that_is_not_there_is_told_so(shared: MinimalClient) -> None:
     params = {"sessionId": "tck-does-not-exist", "prompt": [{"type": "text", "text": "hello"}]}
@@ -86,6 +92,7 @@ def test_a_prompt_for_a_session_that_is_not_there_is_told_so(shared: MinimalClie
 # what a client that can nothing is not asked --------------------------------------------------------------------------
 
 
+@requirement("fs-gated", "initialize-omitted-capability")
 @row("ACP-CLIENTCAP-001", "MANDATORY")
 def test_a_client_without_files_is_asked_for_none(client: MinimalClient) -> None:
     session_id = client.open()
@@ -96,6 +103,7 @@ def test_a_client_without_files_is_asked_for_none(client: MinimalClient) -> None
     assert not client.heard("fs/write_text_file")
 
 
+@requirement("terminal-gated", "initialize-omitted-capability")
 @row("ACP-CLIENTCAP-002", "MANDATORY")
 def test_a_client_without_terminals_is_asked_for_none(client: MinimalClient) -> None:
     client.prompt(client.open(), text="Run `ls -la` in a shell and tell me what it prints.")
@@ -103,6 +111,7 @@ def test_a_client_without_terminals_is_asked_for_none(client: MinimalClient) -> 
     assert not client.heard("terminal/create")
 
 
+@requirement("elicitation-gated", "initialize-omitted-capability")
 @row("ACP-CLIENTCAP-003", "MANDATORY")
 def test_a_client_without_forms_is_asked_for_none(shared: MinimalClient) -> None:
     text = "Before you continue, ask me which of two options I prefer."
@@ -126,12 +135,14 @@ def interrupt(client: MinimalClient, end: Callable[[str], None]) -> tuple[str, d
     return session_id, client.answer(request_id)
 
 
+@requirement("cancel-answer", "baseline-methods")
 @row("ACP-CANCEL-001", "MANDATORY")
 def test_a_cancelled_turn_ends_with_a_result_that_says_so(client: MinimalClient) -> None:
     _, response = interrupt(client, lambda session_id: cancel(client, session_id))
     assert response.get("result") == {"stopReason": "cancelled"}
 
 
+@requirement("cancel-updates-first")
 @row("ACP-CANCEL-002", "MANDATORY")
 def test_after_a_cancelled_turn_nothing_more_is_said(client: MinimalClient) -> None:
     session_id, _ = interrupt(client, lambda session_id: cancel(client, session_id))
@@ -139,6 +150,7 @@ def test_after_a_cancelled_turn_nothing_more_is_said(client: MinimalClient) -> N
     assert not [message for message in late if message.get("params", {}).get("sessionId") == session_id]
 
 
+@requirement("close-cancels")
 @row("ACP-CLOSE-002", "CAPABILITY", "agentCapabilities.sessionCapabilities.close")
 def test_closing_a_session_cancels_its_turn(client: MinimalClient) -> None:
     closing = []

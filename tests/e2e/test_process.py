@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.e2e.editor import AGENT, Pipe, children_of, is_alive
+from tests.requirements import requirement
 
 MIB = 1024 * 1024
 
@@ -177,6 +178,7 @@ async def handle(turn: Turn) -> None:
 """
 
 
+@requirement("stdout-only-messages")
 def test_stray_output_never_reaches_the_wire_and_children_read_nothing_of_ours(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY)
     with Pipe("noisy:agent", cwd=tmp_path) as pipe:

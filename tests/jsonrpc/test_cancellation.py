@@ -9,6 +9,7 @@ from msgspec import Raw
 from acp_agent.errors import ConnectionClosed, RequestError
 from acp_agent.jsonrpc.connection import IncomingRequest, Work
 from tests.jsonrpc.support import Functions, connected, logged, work
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +18,7 @@ def cancel(id: object) -> dict[str, object]:
     return {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
 
 
+@requirement("cancel-request-answered")
 async def test_a_cancelled_request_is_answered_as_cancelled() -> None:
     async with connected(Functions(slow=work(anyio.sleep_forever))) as (_, far):
         await far.send({"id": "a", "method": "slow"})

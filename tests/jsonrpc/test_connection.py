@@ -14,6 +14,7 @@ from acp_agent.errors import ConnectionClosed, DecodeError, RequestError
 from acp_agent.jsonrpc.connection import Connection, IncomingRequest, Work
 from acp_agent.transports.memory import memory_pair
 from tests.jsonrpc.support import Far, Functions, connected, logged, work
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -134,6 +135,7 @@ async def test_a_request_of_ours_returns_the_result() -> None:
         assert await connection.request("fs/read", {"path": "/x"}) == Raw(b'{"content": ""}')
 
 
+@requirement("error-unknown-code")
 async def test_a_request_of_ours_raises_the_peers_error() -> None:
     async with connected() as (connection, far), anyio.create_task_group() as tasks:
 
@@ -395,6 +397,7 @@ class TestTheEnd:
         assert first["method"] == "still here"
         assert {answer["id"] for answer in answers} == {1, 2}
 
+    @requirement("cancel-request-internal")
     async def test_leaving_answers_what_is_owed_as_cancelled(self) -> None:
         near, far_wire = memory_pair()
         far = Far(far_wire)

@@ -20,6 +20,7 @@ import pytest
 from acp_agent.errors import ToolError
 from acp_agent.mcp.servers import McpServer
 from tests.mcp.support import HERE, FakeContext, call, running, told, toolset_of, until
+from tests.requirements import requirement
 
 pytestmark = [
     pytest.mark.anyio,
@@ -40,6 +41,7 @@ def serving(kind: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
             process.kill()
 
 
+@requirement("mcp-http")
 @pytest.mark.parametrize(("kind", "path"), [("http", "/mcp"), ("sse", "/sse")])
 async def test_a_server_at_an_address_is_called_with_progress_and_list_changes(
     kind: Literal["http", "sse"], path: str

@@ -13,10 +13,12 @@ import pytest
 from acp_agent.errors import ToolError
 from acp_agent.mcp.servers import McpServer
 from tests.mcp.support import call, is_running, plain_server, process_ids, running, told, tool_named, toolset_of, until
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
 
+@requirement("mcp-all")
 async def test_ten_servers_of_which_three_are_broken_give_seven_toolsets_and_three_reasons() -> None:
     good = [plain_server("good", name=f"good {number}") for number in range(7)]
     broken = [

@@ -21,6 +21,7 @@ from tests.protocol.inventory import (
     fields,
     structs,
 )
+from tests.requirements import requirement
 
 STRUCTS = structs()
 COMPARED = [name for name in STRUCTS if name not in NEWER and name not in OFFICIAL_UNIONS]
@@ -127,6 +128,7 @@ def test_the_methods_that_clients_call_are_the_official_ones() -> None:
     assert len(AGENT_METHODS) == 13
 
 
+@requirement("extension-names")
 def test_the_methods_that_agents_call_are_the_official_ones() -> None:
     ours = {method.name for method in CLIENT_METHODS}
     assert ours == {name for name in acp.meta.CLIENT_METHODS.values() if not name.startswith(UNSTABLE_PREFIXES)}

@@ -42,12 +42,14 @@ from acp_agent.models.base import TextDelta, ToolUse
 from acp_agent.runtime.turn import Turn
 from acp_agent.testing import ConnectedClient, TestClient
 from acp_agent.tools.base import ToolContext
+from tests.requirements import requirement
 from tests.runtime.support import PlayedModel, handler_agent, look, make_agent, run
 
 pytestmark = pytest.mark.anyio
 
 
 # github/copilot-cli#4561, agentclientprotocol/agent-client-protocol#171
+@requirement("cancel-answer", "cancel-no-error")
 @pytest.mark.parametrize("moment", range(0, 60, 3))
 async def test_a_cancel_at_any_moment_is_answered_with_a_result(moment: int) -> None:
     """After so many rounds of the loop: in the model, between two tools, in a question, or behind the end."""
@@ -117,6 +119,7 @@ async def end_by_returning(turn: Turn) -> None:
 
 
 # NousResearch/hermes-agent#114395, davidtaylor6130/Universal-Agent-Manager#106, shubzkothekar/antigravity-acp#19
+@requirement("turn-no-open-call")
 @pytest.mark.parametrize("end", [crash, end_by_error, end_by_waiting, end_by_returning])
 async def test_no_call_is_left_open_however_a_turn_ends(end: Callable[[Turn], Any]) -> None:
     async def work(turn: Turn) -> None:
@@ -178,6 +181,7 @@ async def test_a_cancellation_that_names_the_digits_of_an_id_or_an_old_one_stops
 
 
 # agentclientprotocol/kotlin-sdk#131
+@requirement("cancel-request-answered")
 async def test_a_load_that_is_cancelled_is_answered_and_the_session_is_as_it_was() -> None:
     agent, _, _ = make_agent()
     async with TestClient(agent).connect() as client:
@@ -195,6 +199,7 @@ async def test_a_load_that_is_cancelled_is_answered_and_the_session_is_as_it_was
 
 
 # aaif-goose/goose#11651, xintaofei/codeg#364
+@requirement("cancel-stops")
 async def test_nothing_is_started_after_a_cancel_whatever_the_agent_was_at() -> None:
     chance = random.Random(11)
     started: list[str] = []

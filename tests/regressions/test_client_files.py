@@ -25,6 +25,7 @@ from acp_agent.errors import RequestError
 from acp_agent.models.base import ToolUse
 from acp_agent.testing import ConnectedClient, FakeEditor, PromptHandle, TestClient
 from acp_agent.tools.coding import coding_tools
+from tests.requirements import requirement
 from tests.runtime.support import PlayedModel
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +50,7 @@ async def by_close(client: ConnectedClient, handle: PromptHandle) -> None:
 
 
 # can1357/oh-my-pi#12435
+@requirement("terminal-released")
 @pytest.mark.parametrize("uses", [command("echo hi"), command("exit 3"), command("sleep 60", timeout=0.2)])
 @pytest.mark.parametrize("misbehave", [{}, {"terminal/wait_for_exit": "error"}, {"terminal/output": "error"}])
 async def test_a_terminal_is_released_once_however_its_command_ends(uses: list[ToolUse], misbehave: Any) -> None:
@@ -61,6 +63,7 @@ async def test_a_terminal_is_released_once_however_its_command_ends(uses: list[T
 
 
 # can1357/oh-my-pi#12435
+@requirement("terminal-released")
 @pytest.mark.parametrize("end", [by_cancel, by_close])
 @pytest.mark.parametrize("forgetful", [False, True])
 async def test_a_terminal_is_released_when_its_turn_is_stopped(end: Any, forgetful: bool) -> None:
@@ -111,6 +114,7 @@ NOTHING: list[Any] = [
 
 
 # poco-ai/Agentero#365, multica-ai/multica#7323
+@requirement("initialize-omitted-capability", "initialize-any-capabilities", "fs-gated", "terminal-gated")
 @pytest.mark.parametrize("capabilities", NOTHING, ids=str)
 async def test_every_tool_works_without_the_editors_help(capabilities: Any, tmp_path: Path) -> None:
     async with TestClient(coder(EVERY_TOOL), capabilities=capabilities, cwd=tmp_path).connect() as client:
@@ -121,6 +125,7 @@ async def test_every_tool_works_without_the_editors_help(capabilities: Any, tmp_
 
 
 # poco-ai/Agentero#365
+@requirement("initialize-any-capabilities")
 async def test_every_tool_works_with_an_editor_that_can_half_of_it(tmp_path: Path) -> None:
     for editor in (
         FakeEditor(write=False, terminal=False),
@@ -135,6 +140,7 @@ async def test_every_tool_works_with_an_editor_that_can_half_of_it(tmp_path: Pat
 
 
 # zed-industries/zed#60156, QwenLM/qwen-code#6020
+@requirement("error-unknown-code")
 @pytest.mark.parametrize("code", [-32002, -32602, -32603])
 async def test_an_editor_that_refuses_a_file_does_not_hide_it(code: int, tmp_path: Path) -> None:
     class Refusing(FakeEditor):

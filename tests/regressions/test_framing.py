@@ -37,6 +37,7 @@ from acp_agent.testing import FakeEditor, TestClient
 from acp_agent.tools.base import ToolContext
 from acp_agent.tools.coding import coding_tools
 from tests.e2e.editor import Pipe
+from tests.requirements import requirement
 from tests.runtime.support import PlayedModel, handler_agent
 
 MIB = 1024 * 1024
@@ -111,6 +112,7 @@ async def test_no_line_of_ours_is_too_long_for_a_reader_with_a_small_limit() -> 
 
 
 # anomalyco/opencode#13634, gptme/gptme#1268, openclaw/acpx#160, nexu-io/open-design#717
+@requirement("stdout-only-messages")
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
@@ -169,6 +171,7 @@ def test_each_bad_line_costs_itself_only(tmp_path: Path) -> None:
 
 
 # agentclientprotocol/rust-sdk#228
+@requirement("jsonrpc-notification", "extension-ignored")
 @pytest.mark.anyio
 async def test_no_notification_is_answered_however_odd() -> None:
     async with TestClient(handler_agent(lambda turn: turn.send_text("hi"))).connect() as client:
@@ -187,6 +190,7 @@ async def test_no_notification_is_answered_however_odd() -> None:
 
 
 # carlos-algms/agentic.nvim#314, StarTrail-org/LEANN#384
+@requirement("extension-answered")
 @pytest.mark.anyio
 async def test_a_request_that_nobody_knows_is_answered_before_and_after_the_handshake() -> None:
     async with TestClient(Agent("any")).connect(initialize=False) as client:
@@ -203,6 +207,7 @@ SEPARATORS = "\u2028\u2029\x85\v\f\x1c\x1d\x1e\r\n"
 
 
 # earendil-works/pi#1908, svkozak/pi-acp#41
+@requirement("line-per-message")
 def test_what_other_readers_take_for_a_line_end_is_text_to_us_and_escaped_for_them(tmp_path: Path) -> None:
     (tmp_path / "echo.py").write_text(ECHO)
     with Pipe("echo:agent", cwd=tmp_path) as pipe:
@@ -216,6 +221,7 @@ def test_what_other_readers_take_for_a_line_end_is_text_to_us_and_escaped_for_th
 
 
 # xenodium/agent-shell#455, agentclientprotocol/typescript-sdk#91
+@requirement("update-gated")
 @pytest.mark.anyio
 async def test_a_client_that_opted_into_nothing_is_told_stable_kinds_only() -> None:
     plan = ToolUse("plan_it")

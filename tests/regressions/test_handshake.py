@@ -22,6 +22,7 @@ from acp_agent.errors import ModelError, RequestError, ToolError
 from acp_agent.models.base import TextDelta, ThoughtDelta, ToolUse, UsageDelta
 from acp_agent.testing import ConnectedClient, TestClient
 from acp_agent.tools.coding import coding_tools
+from tests.requirements import requirement
 from tests.runtime.support import PlayedModel, make_agent
 
 pytestmark = pytest.mark.anyio
@@ -110,6 +111,7 @@ BLOCKS = {
 
 
 # PrimeIntellect-ai/prime-agent#613, aaif-goose/goose#7984
+@requirement("error-unadvertised")
 @pytest.mark.parametrize("accepts", [(), ("image", "audio", "resource")], ids=["nothing", "everything"])
 async def test_what_is_advertised_works_and_what_is_not_is_refused(accepts: tuple[Any, ...]) -> None:
     agent = Agent("tested", model=PlayedModel(), accepts=accepts)

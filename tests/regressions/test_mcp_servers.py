@@ -21,6 +21,7 @@ import pytest
 
 from acp_agent.models.base import ToolUse
 from acp_agent.testing import TestClient
+from tests.requirements import requirement
 from tests.runtime.support import make_agent
 
 pytestmark = pytest.mark.anyio
@@ -33,6 +34,7 @@ def server(mode: str, name: str = "house") -> dict[str, Any]:
 
 
 # shindgew/agy-acp#136, github/copilot-cli#1255, aaif-goose/goose#7806, aaif-goose/goose#11643
+@requirement("mcp-stdio")
 async def test_a_server_is_there_however_the_session_was_opened_and_beside_the_agents_own_tools() -> None:
     agent, model, _ = make_agent()
     async with TestClient(agent, timeout=30).connect() as client:

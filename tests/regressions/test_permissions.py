@@ -32,6 +32,7 @@ from acp_agent.agent import Agent
 from acp_agent.models.base import ToolUse
 from acp_agent.testing import FakeEditor, TestClient
 from acp_agent.tools.coding import coding_tools
+from tests.requirements import requirement
 from tests.runtime.support import PlayedModel, make_agent, run
 
 pytestmark = pytest.mark.anyio
@@ -124,6 +125,7 @@ async def test_every_question_offers_known_kinds_under_ids_of_their_own(tool: st
 
 
 # can1357/oh-my-pi#1192, getkimchi/kimchi#964
+@requirement("paths-absolute")
 @pytest.mark.parametrize("tool", list(GATED))
 async def test_a_question_carries_the_call_as_it_was_announced(tool: str, folder: Path) -> None:
     result, (question,), _ = await use(tool, folder, "reject_once")
@@ -140,6 +142,7 @@ async def test_a_question_carries_the_call_as_it_was_announced(tool: str, folder
 
 
 # can1357/oh-my-pi#10850
+@requirement("tool-call-in-progress")
 async def test_what_was_allowed_runs_once_and_is_asked_for_once() -> None:
     agent, _, ran = make_agent([run("ls")])
     async with TestClient(agent).connect() as client:

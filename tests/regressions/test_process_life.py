@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.editor import Pipe, is_alive
+from tests.requirements import requirement
 
 SCENARIO = """
 [[turns]]
@@ -169,6 +170,7 @@ def test_what_closes_slowly_is_waited_for(end: str, tmp_path: Path, monkeypatch:
 
 
 # kdlbs/kandev#1249, openclaw/openclaw#35886
+@requirement("close-frees")
 @pytest.mark.parametrize("end", ["session/close", "stdin", "SIGTERM"])
 def test_no_mcp_server_outlives_its_session_nor_what_it_started(end: str, scenario: str, tmp_path: Path) -> None:
     pids = tmp_path / "pids"

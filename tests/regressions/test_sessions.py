@@ -37,6 +37,7 @@ from acp_agent.store.sqlite import SqliteStore
 from acp_agent.testing import ConnectedClient, FakeEditor, TestClient, ToolCallView, Update
 from acp_agent.tools.coding import coding_tools
 from tests.e2e.editor import Pipe
+from tests.requirements import requirement
 from tests.runtime.support import Gate, PlayedModel, make_agent, run
 
 STATE_KINDS = (
@@ -72,6 +73,7 @@ PLAN = ToolUse("update_plan", {"entries": [{"content": "one", "status": "in_prog
 
 
 # stacklok/mecatl#4, anomalyco/opencode#4870, MoonshotAI/kimi-cli#2363
+@requirement("load-replays-all")
 @pytest.mark.anyio
 async def test_a_loaded_session_looks_as_it_did_before_the_restart(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("an old line\n")
@@ -161,6 +163,7 @@ def test_what_is_replayed_is_what_was_shown_whatever_happened(turns: Any, permis
 
 
 # zed-industries/zed#54431, agentclientprotocol/kotlin-sdk#74, getpaseo/paseo#4539
+@requirement("load-then-answers")
 @pytest.mark.anyio
 async def test_a_prompt_in_the_same_write_as_a_load_is_not_mixed_into_its_replay(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "state")
@@ -184,6 +187,7 @@ async def test_a_prompt_in_the_same_write_as_a_load_is_not_mixed_into_its_replay
 
 
 # langchain-ai/deepagentsjs#654, NousResearch/hermes-agent#11515, zed-industries/codex-acp#130
+@requirement("session-cwd")
 def test_each_session_works_in_its_own_folder_wherever_the_process_was_started(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(
@@ -215,6 +219,7 @@ def test_each_session_works_in_its_own_folder_wherever_the_process_was_started(t
 
 
 # topcheer/ggcode#1145, NousResearch/hermes-agent#66385, QwenLM/qwen-code#2059
+@requirement("config-modes-too")
 @pytest.mark.anyio
 async def test_a_mode_is_one_thing_under_both_of_its_names_also_in_a_turn() -> None:
     gate = Gate()
@@ -273,18 +278,24 @@ async def test_a_model_that_is_gone_is_replaced_in_sight(tmp_path: Path) -> None
     await gone.aclose()
 
 
+def alive_here() -> int:
+    """How many sessions and turns there are in this process, those of other tests included."""
+    gc.collect()
+    return sum(isinstance(each, Session | Turn) for each in gc.get_objects())
+
+
 # anomalyco/opencode#4315, gptme/gptme#1368, BrokkAi/brokk-app#3367
+@requirement("close-frees")
 @pytest.mark.anyio
 async def test_a_closed_session_leaves_nothing_in_memory() -> None:
     agent, _, _ = make_agent()
+    before = alive_here()
     async with TestClient(agent, record=False, editor=FakeEditor()).connect() as client:
         for _ in range(100):
             await client.new_session()
             await client.prompt("hello")
             await client.close_session()
-        gc.collect()
-        alive = [each for each in gc.get_objects() if isinstance(each, Session | Turn)]
-        assert len(alive) <= 4
+        assert alive_here() <= before + 4
 
 
 # agentclientprotocol/claude-agent-acp#657, getpaseo/paseo#4759

@@ -30,6 +30,7 @@ from acp_agent.testing import FakeEditor, TestClient, ToolCallView
 from acp_agent.tools.base import Proposal, Tool, ToolContext, ToolOutput
 from acp_agent.tools.coding import coding_tools
 from acp_agent.tools.text import plain_output
+from tests.requirements import requirement
 from tests.runtime.support import Gate, PlayedModel, handler_agent, is_whole, last_request, make_agent, run
 
 pytestmark = pytest.mark.anyio
@@ -43,6 +44,7 @@ EDIT = ToolUse("edit_file", {"path": "notes.txt", "old_text": "old", "new_text":
 
 
 # vercel-labs/fx#495, letta-ai/letta-acp#20, zed-industries/zed#44834
+@requirement("paths-absolute")
 @pytest.mark.parametrize("with_editor", [False, True])
 async def test_the_last_update_of_an_edit_shows_its_diff_also_to_who_saw_nothing_else(
     with_editor: bool, tmp_path: Path
@@ -143,6 +145,7 @@ async def test_a_history_that_was_cut_in_a_tool_is_whole_for_the_model() -> None
 
 
 # anomalyco/opencode#7356, NousResearch/hermes-agent#63952
+@requirement("tool-call-reported", "tool-call-name")
 @pytest.mark.parametrize("use", [run("x"), ToolUse("nobody", {"a": 1}), ToolUse("run", {"wrong": True})])
 async def test_each_call_can_be_told_from_its_first_update_on(use: ToolUse) -> None:
     agent, _, _ = make_agent([use])

@@ -37,12 +37,14 @@ from acp_agent.models.scenario import Scenario
 from acp_agent.models.scripted import ScriptedModel
 from acp_agent.runtime.turn import Turn
 from acp_agent.testing import FakeEditor, TestClient
+from tests.requirements import requirement
 from tests.runtime.support import Gate, PlayedModel, handler_agent, look, make_agent
 
 pytestmark = pytest.mark.anyio
 
 
 # anomalyco/opencode#17505, agentclientprotocol/codex-acp#365, xenodium/agent-shell#678
+@requirement("cancel-updates-first")
 async def test_no_update_of_a_turn_comes_after_its_answer() -> None:
     """From several tasks, from a thread, and from work that goes on when the turn is over."""
     late = Gate()
@@ -122,6 +124,7 @@ async def test_a_failure_is_an_error_that_says_why_and_the_session_goes_on(failu
 
 
 # QwenLM/qwen-code#12113, bug-ops/zeph#1326
+@requirement("turn-stop-reason")
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "max_turn_requests", "refusal"])
 async def test_the_models_reason_to_stop_is_the_turns(reason: Any) -> None:
     steps = f'[{{ type = "text", text = "So" }}, {{ type = "finish", reason = "{reason}" }}]'
@@ -195,6 +198,7 @@ async def test_a_turn_answers_when_all_its_work_is_done() -> None:
 
 
 # NousResearch/hermes-agent#79196, NousResearch/hermes-agent#79216
+@requirement("cancel-no-error")
 @pytest.mark.parametrize("how", ["exception", "in the cancel handler", "while it is cancelled"])
 async def test_a_handler_that_breaks_leaves_the_session_usable(how: str) -> None:
     gate = Gate()
@@ -235,6 +239,7 @@ FILE = {"uri": "file:///home/u/proj/a.py", "mimeType": "text/x-python", "text": 
 
 
 # blowmage/cursor-agent-acp-npm#5, getsentry/junior#1691, NousResearch/hermes-agent#20237
+@requirement("prompt-text", "prompt-resource-link")
 async def test_every_block_of_a_prompt_reaches_the_agent_in_order() -> None:
     seen: list[Any] = []
 

@@ -17,6 +17,7 @@ from acp_agent.models.scripted import ScriptedModel
 from acp_agent.runtime.turn import Turn
 from acp_agent.testing import ConnectedClient, PromptHandle, TestClient
 from acp_agent.tools.base import ToolContext
+from tests.requirements import requirement
 from tests.runtime.support import Gate, handler_agent, is_whole, last_request, make_agent, run, told_results
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +75,7 @@ async def test_a_cancel_stops_an_answer_in_the_middle(cancel: Cancel) -> None:
         await cancelled_soon(handle)
 
 
+@requirement("cancel-stops")
 @both_ways
 async def test_a_cancel_ends_a_model_that_does_not_answer(cancel: Cancel) -> None:
     gate = Gate()
@@ -144,6 +146,7 @@ async def test_an_allow_just_before_the_cancel_runs_nothing_either(cancel: Cance
     assert ran == []
 
 
+@requirement("cancel-stops")
 @both_ways
 async def test_a_cancel_ends_a_running_tool(cancel: Cancel) -> None:
     gate = Gate()

@@ -14,6 +14,7 @@ from acp_agent.history import UserMessage
 from acp_agent.models.base import TextDelta, ThoughtDelta, UsageDelta
 from acp_agent.runtime.turn import Turn
 from acp_agent.testing import ConnectedClient, TestClient, ToolCallView, Update
+from tests.requirements import requirement
 from tests.runtime.support import DONE, Gate, handler_agent, look, make_agent, run, told_results
 
 pytestmark = pytest.mark.anyio
@@ -173,6 +174,7 @@ async def test_a_cwd_that_is_no_text_is_refused(cwd: object) -> None:
         assert (error.code, error.data["path"]) == (INVALID_PARAMS, "$.cwd")
 
 
+@requirement("session-roots-absolute")
 async def test_an_additional_directory_must_be_absolute() -> None:
     async with TestClient(handler_agent(echo)).connect() as client:
         error = await refused(client.new_session(additional_directories=["/tmp", "here"]))
@@ -244,6 +246,7 @@ async def test_the_error_of_an_unknown_mode_names_the_field_that_was_wrong() -> 
 # unknown ones ---------------------------------------------------------------------------------------------------------
 
 
+@requirement("error-unknown-session")
 @pytest.mark.parametrize(
     ("method", "params"),
     [
@@ -471,6 +474,7 @@ async def test_sessions_are_listed_the_last_used_first_also_without_a_prompt(tmp
         assert (await client.list_sessions(cwd="/nowhere")).sessions == []
 
 
+@requirement("list-bad-cursor")
 async def test_a_cursor_that_is_not_ours_is_refused() -> None:
     async with TestClient(handler_agent(echo)).connect() as client:
         error = await refused(client.list_sessions(cursor="nonsense"))

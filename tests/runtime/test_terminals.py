@@ -10,6 +10,7 @@ from acp_agent.errors import ConnectionClosed, EditorRefused, RequestError, Tool
 from acp_agent.runtime.client import ClientAbilities
 from acp_agent.runtime.terminals import ClientEditor, ClientTerminal
 from acp_agent.tools.base import FormAnswer, Terminal, TerminalOutput
+from tests.requirements import requirement
 from tests.runtime.client_port import ScriptedPort, never
 
 pytestmark = pytest.mark.anyio
@@ -140,6 +141,7 @@ async def test_a_terminal_is_released_once_whatever_the_editor_says(answer: Any)
     assert port.verbs() == ["kill", "release"]
 
 
+@requirement("elicitation-endings")
 @pytest.mark.parametrize(
     ("answer", "action"),
     [

@@ -13,6 +13,7 @@ from acp_agent.errors import ConnectionClosed, FileMissing, RequestError, ToolEr
 from acp_agent.runtime.client import ClientAbilities
 from acp_agent.runtime.workspace import DiskWorkspace, EditorWorkspace, editor_words
 from acp_agent.tools.base import TextFile
+from tests.requirements import requirement
 from tests.runtime.client_port import ScriptedPort, never
 
 pytestmark = pytest.mark.anyio
@@ -118,6 +119,7 @@ async def test_an_editor_that_has_no_text_leaves_reading_to_the_disk(root: Path,
             await workspace.read_text(str(root / "gone"))
 
 
+@requirement("fs-gated")
 async def test_the_editor_is_asked_only_for_what_it_can_and_only_inside(root: Path) -> None:
     (root / "a.txt").write_text("saved")
     (root.parent / "other.txt").write_text("other")
@@ -208,6 +210,7 @@ def test_what_the_editor_says_is_said_in_words(data: Any, text: str) -> None:
 NAMES = st.sampled_from(["in", "sub", "up", "away", "loop", "a.txt", "..", "."])
 
 
+@requirement("session-roots")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(parts=st.lists(NAMES, min_size=1, max_size=6))
 def test_no_path_reaches_outside_without_the_users_word(root: Path, parts: list[str]) -> None:

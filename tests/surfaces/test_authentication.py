@@ -15,6 +15,7 @@ from acp_agent.errors import RequestError
 from acp_agent.models.scenario import Scenario
 from acp_agent.models.scripted import ScriptedModel
 from acp_agent.testing import ConnectedClient, TestClient
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -126,6 +127,7 @@ async def test_a_missing_key_is_listed_first_with_a_method_that_needs_no_termina
         assert "login openai" in wire[0]["description"]
 
 
+@requirement("auth-terminal-gated")
 async def test_a_client_without_a_terminal_is_offered_no_terminal_method(agent: Callable[..., Agent]) -> None:
     async with TestClient(agent("openai:gpt-5"), capabilities={"terminal": True}).connect() as client:
         assert await listed(client) == ["openai-api-key"]
@@ -146,6 +148,7 @@ async def test_a_session_without_a_key_is_refused_with_the_methods_and_the_comma
         assert (await client.list_sessions()).sessions == [], "looking at what is kept needs no key"
 
 
+@requirement("auth-opens-sessions")
 async def test_authenticate_says_what_to_do_until_there_is_a_key_and_then_sessions_begin(
     agent: Callable[..., Agent], credentials: Credentials
 ) -> None:

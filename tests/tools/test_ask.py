@@ -9,6 +9,7 @@ from acp_agent.tools.ask import AskUser
 from acp_agent.tools.base import FormAnswer
 from acp_agent.tools.coding import coding_tools
 from acp_agent.tools.mode import SwitchMode
+from tests.requirements import requirement
 from tests.tools.fakes import FakeCall, shown, told
 
 pytestmark = pytest.mark.anyio
@@ -57,6 +58,7 @@ async def test_a_form_of_several_fields_is_asked_at_once(call: FakeCall) -> None
     assert call.editor.forms[0][1]["required"] == ["count", "sure"]
 
 
+@requirement("elicitation-checked")
 @pytest.mark.parametrize(
     "values", [{"count": "3"}, {"count": True}, {"count": 1.5}, {}, {"count": 3, "size": "xl"}, {"count": None}]
 )
@@ -69,6 +71,7 @@ async def test_an_answer_that_does_not_fit_its_form_is_not_believed(call: FakeCa
         await ask(call, values, question="Details", fields=fields)
 
 
+@requirement("elicitation-endings")
 async def test_declining_and_dismissing_are_told(call: FakeCall) -> None:
     for action, text in (("decline", "declined to answer"), ("cancel", "dismissed the question")):
         call.editor.answer = FormAnswer(action)  # type: ignore[arg-type]  # both are of its Literal
@@ -77,6 +80,7 @@ async def test_declining_and_dismissing_are_told(call: FakeCall) -> None:
         assert not output.ends_turn
 
 
+@requirement("elicitation-fallback")
 async def test_without_forms_the_question_is_put_in_words_and_the_turn_ends(call: FakeCall) -> None:
     output = await call.call(AskUser(), question="Which?", options=["red", "blue"])
     assert shown(output) == "Which?\n1. red\n2. blue"
@@ -84,6 +88,7 @@ async def test_without_forms_the_question_is_put_in_words_and_the_turn_ends(call
     assert not call.editor.forms
 
 
+@requirement("elicitation-no-secrets")
 @pytest.mark.parametrize(
     "arguments",
     [

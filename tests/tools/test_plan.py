@@ -5,11 +5,13 @@ import pytest
 from acp_agent.content import PlanEntry
 from acp_agent.errors import ToolError
 from acp_agent.tools.plan import UpdatePlan
+from tests.requirements import requirement
 from tests.tools.fakes import FakeCall, shown
 
 pytestmark = pytest.mark.anyio
 
 
+@requirement("plan-reported", "plan-complete")
 async def test_the_plan_is_sent_whole(call: FakeCall) -> None:
     entries = [{"content": "read", "status": "completed"}, {"content": "write", "priority": "high"}]
     proposal = await call.propose(UpdatePlan(), entries=entries)

@@ -9,6 +9,7 @@ import pytest
 from acp_agent.content import ContentItem, ImageContent, Location
 from acp_agent.errors import FileMissing, ToolError
 from acp_agent.tools.read import ListDirectory, ReadFile
+from tests.requirements import requirement
 from tests.tools.fakes import FakeCall, shown, told
 
 pytestmark = pytest.mark.anyio
@@ -22,6 +23,7 @@ async def test_a_short_file_is_told_whole_and_shown_as_code(call: FakeCall, root
     assert output.raw_output == {"lines": 2, "first": 1, "last": 2}
 
 
+@requirement("lines-from-one")
 async def test_lines_are_counted_from_one_and_the_rest_is_named(call: FakeCall, root: Path) -> None:
     (root / "a.txt").write_text("".join(f"{number}\n" for number in range(1, 11)))
     proposal = await call.propose(ReadFile(), path="a.txt", line=3, limit=2)
