@@ -6,7 +6,8 @@ that are still open go with it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -58,14 +59,8 @@ class ClientAnswers:
             return mcp.ElicitResult(action="decline")
         message = f"{self._server_name}: {clean_text(params.message)}"
         answer = FormAnswer("cancel")
-        with anyio.CancelScope() as scope:
-            self._open.add(scope)
-            try:
-                answer = await self._ask_form(message, clean_json(params.requested_schema))
-            except AcpAgentError:
-                pass  # the editor refused or is gone: nobody answered
-            finally:
-                self._open.discard(scope)
+        with self._while_called(), suppress(AcpAgentError):  # the editor refused or is gone: nobody answered
+            answer = await self._ask_form(message, clean_json(params.requested_schema))
         values = dict(answer.values) if answer.action == "accept" else None
         return mcp.ElicitResult(action=answer.action, content=values)
 
@@ -75,5 +70,20 @@ class ClientAnswers:
         if self._sample is None or not self._calls:
             return mcp.ErrorData(code=mcp.INVALID_REQUEST, message="Sampling is for a running tool call only")
         asked = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-        answer = await self._sample(self._server_name, asked)
-        return mcp.CreateMessageResult.model_validate(answer)
+        problem = "The call is over"
+        with self._while_called():
+            try:
+                return mcp.CreateMessageResult.model_validate(await self._sample(self._server_name, asked))
+            except AcpAgentError as error:
+                problem = str(error)
+        return mcp.ErrorData(code=mcp.INTERNAL_ERROR, message=problem)
+
+    @contextmanager
+    def _while_called(self) -> Iterator[None]:
+        """What waits in here is given up with the last call."""
+        with anyio.CancelScope() as scope:
+            self._open.add(scope)
+            try:
+                yield
+            finally:
+                self._open.discard(scope)

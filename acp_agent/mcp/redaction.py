@@ -62,7 +62,7 @@ def _argument_secrets(texts: Sequence[str]) -> Iterator[str]:
     follows = False
     for text in texts:
         option = _SECRET_OPTION.fullmatch(text)
-        if option or follows:
+        if option or (follows and not text.startswith("--")):
             value = (option[1] or "") if option else text
             yield from (value, value.rpartition(" ")[2])
         follows = option is not None and option[1] is None

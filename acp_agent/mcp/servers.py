@@ -27,7 +27,8 @@ class McpServer(Struct, frozen=True, kw_only=True):
     """One server, of no protocol version: a command to start (`stdio`), or a URL (`http` is streamable HTTP).
 
     `env` is added to a minimal environment, not to ours. `start_timeout` is how many seconds it may take from the
-    start to the list of its tools, `call_timeout` how many one call may take.
+    start to the list of its tools, `call_timeout` how many one call may take. `sampling` lets it use the session's
+    model, at the user's cost; a client cannot say that of the servers it names.
     """
 
     name: str
@@ -39,6 +40,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = field(default_factory=dict)
     start_timeout: float = 10.0
     call_timeout: float = 300.0
+    sampling: bool = False
 
     def __repr__(self) -> str:
         """Without arguments, environment, address and headers: they carry secrets, and a repr ends up in logs."""
@@ -113,6 +115,7 @@ class _ServerTable(Struct, forbid_unknown_fields=True):
     headers: dict[str, str] = field(default_factory=dict)
     start_timeout: float = 10.0
     call_timeout: float = 300.0
+    sampling: bool = False
 
 
 def servers_from_settings(table: Mapping[str, Any], file: str) -> list[McpServer]:
@@ -146,6 +149,7 @@ def _server_from_table(name: str, written: object, file: str) -> McpServer:
         headers=read.headers,
         start_timeout=read.start_timeout,
         call_timeout=read.call_timeout,
+        sampling=read.sampling,
     )
     if wrong := server_problem(server):
         raise SettingsError(wrong, file=file, key=place)

@@ -24,6 +24,7 @@ __all__ = ["McpToolset"]
 logger = get_logger("acp_agent.mcp")
 
 _MISSING = "MCP servers need the official SDK: pip install 'acp-agent[mcp]'."
+_STILL_STARTING = "It is still starting; its tools come when it has."
 _INSTRUCTIONS_LIMIT = 16 * 1024
 _SDK_LOGGERS = ("mcp", "client", "httpx2")
 
@@ -48,8 +49,8 @@ class McpToolset:
         """`roots` and `cwd` are absolute paths; `log_name` (the session's id) is said with each log event.
 
         `ask_form(message, schema)` shows a form when a server asks the user something; without it such a question is
-        declined. `sample(server_name, params)` gives a server a completion: the params and the result are those of
-        MCP's `sampling/createMessage`; without it sampling is not offered.
+        declined. `sample(server_name, params)` gives a server that may have one a completion: the params and the result
+        are those of MCP's `sampling/createMessage`; it is not offered to other servers.
         """
         self._servers = list(servers)
         self._roots = list(roots)
@@ -100,10 +101,10 @@ class McpToolset:
         return [McpFailure(status.name, status.detail) for status in self.status() if status.state == "failed"]
 
     def take_new_failures(self) -> list[McpFailure]:
-        """The failures that this has not given yet."""
+        """The failures that this has not given yet; to still be starting is one as long as it lasts."""
         new: list[McpFailure] = []
         for position, status in enumerate(self.status()):
-            reason = status.detail if status.state == "failed" else ""
+            reason = {"failed": status.detail, "connecting": _STILL_STARTING}.get(status.state, "")
             if reason and self._told.get(position) != reason:
                 new.append(McpFailure(status.name, reason))
             self._told[position] = reason
@@ -161,7 +162,12 @@ class McpToolset:
                 server,
                 slug=slug,
                 cwd=self._cwd,
-                answers=answers(server.name, roots=self._roots, ask_form=self._ask_form, sample=self._sample),
+                answers=answers(
+                    server.name,
+                    roots=self._roots,
+                    ask_form=self._ask_form,
+                    sample=self._sample if server.sampling else None,
+                ),
                 log=self._log.bind(server=server.name),
                 on_change=self._check_settled,
             )

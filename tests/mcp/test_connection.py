@@ -80,7 +80,7 @@ async def test_progress_list_changes_and_questions_of_a_server_are_answered() ->
     async def sample(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"role": "assistant", "model": "m", "content": {"type": "text", "text": f"{server} says hello"}}
 
-    async with running(toolset_of(sdk_server(), ask_form=ask_form, sample=sample)) as toolset:
+    async with running(toolset_of(sdk_server(sampling=True), ask_form=ask_form, sample=sample)) as toolset:
         context = FakeContext()
         assert told(await call(toolset, "copy", {"count": 3}, context)) == "copied"
         assert set(context.reports) <= {f"Copying ({number} of 3)" for number in (1, 2, 3)}
