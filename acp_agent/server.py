@@ -18,8 +18,9 @@ from acp_agent.jsonrpc.framing import MAX_LINE
 from acp_agent.protocol.base import Payload, UInt16
 from acp_agent.protocol.codec import decode
 from acp_agent.runtime.definition import AgentDefinition
+from acp_agent.runtime.places import SessionPlace
 from acp_agent.runtime.session import Session
-from acp_agent.runtime.sessions import SessionManager, SessionPlace, SessionService
+from acp_agent.runtime.sessions import SessionManager, SessionService
 from acp_agent.runtime.timers import Timers
 from acp_agent.store.base import SessionStore
 from acp_agent.surfaces.base import Surface
@@ -138,6 +139,7 @@ class AgentServer:
         servers = [*self.definition.mcp_servers, *session.setup.mcp_servers, *place.mcp_servers]
         if not servers:
             return None
+        from acp_agent.mcp.sampling import Sampler
         from acp_agent.mcp.toolset import McpToolset
         from acp_agent.runtime.terminals import ClientEditor
 
@@ -149,6 +151,7 @@ class AgentServer:
             cwd=session.cwd,
             log_name=session.id,
             ask_form=editor.ask_form if editor.can_show_forms else None,
+            sample=Sampler(session.id, lambda: session.options.model),
         )
         self._connection.start(toolset.run, "mcp")
         return toolset

@@ -28,8 +28,9 @@ from acp_agent.protocol.v1 import (
 )
 from acp_agent.protocol.v1 import content as words
 from acp_agent.runtime.definition import AgentDefinition
+from acp_agent.runtime.places import SessionPlace
 from acp_agent.runtime.session import Session
-from acp_agent.runtime.sessions import SessionManager, SessionPlace
+from acp_agent.runtime.sessions import SessionManager
 from acp_agent.runtime.tickets import Outcome, Ticket
 from acp_agent.surfaces.v1_auth import SignIn
 from acp_agent.surfaces.v1_port import EditorPort, abilities_of
