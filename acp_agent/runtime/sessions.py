@@ -239,6 +239,7 @@ class SessionManager:
                 cwd=header.cwd,
                 roots=header.roots,
                 secret_patterns=setup.secret_patterns,
+                seconds=self.definition.editor_seconds,
             ),
         )
         live = LiveSession(session, PromptQueue(session, work_on, self._spawn))
