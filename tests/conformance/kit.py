@@ -51,13 +51,20 @@ def row(row_id: str, tier: Tier, gate: str = "") -> Callable[[F], F]:
     return bind
 
 
+def plain_environment(home: Path) -> dict[str, str]:
+    """Ours, without what configures the agent, a key, or a keyring that has one."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("ACP_AGENT", "OPENAI"))}
+    return ours | {"HOME": str(home), "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring"}
+
+
 class MinimalClient:
     """One agent process, and what it said. Every wait has a deadline."""
 
     def __init__(self, cwd: Path, *arguments: str) -> None:
         self.cwd = cwd
-        env = {name: value for name, value in os.environ.items() if not name.startswith("ACP_AGENT")}
-        command = [*AGENT, "serve", *arguments, "--state-dir", str(cwd / "state")]
+        self.state = cwd / "state"
+        command = [*AGENT, "serve", *arguments, "--state-dir", str(self.state)]
+        env = plain_environment(self.state)
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=env)
         self.lines: list[bytes] = []

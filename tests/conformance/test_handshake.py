@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.conformance.kit import QUIET, MinimalClient, row
+from tests.conformance.kit import AGENT, QUIET, MinimalClient, plain_environment, row
 from tests.requirements import requirement
 
 TOO_NEW = 65535
@@ -143,19 +145,35 @@ def test_nobody_is_sent_to_a_terminal_that_did_not_say_it_has_one(advertised: di
     assert "terminal" not in [method.get("type") for method in advertised.get("authMethods", [])]
 
 
-@row("ACP-AUTH-003", "CAPABILITY", "authMethods")
-def test_a_session_can_be_opened_after_signing_in(client: MinimalClient) -> None:
-    methods = client.initialize()["authMethods"]
-    if "error" in client.ask("authenticate", {"methodId": methods[0]["id"]}):
-        pytest.skip("it cannot sign in here")
-    response = client.ask("session/new", {"cwd": str(client.cwd), "mcpServers": []})
-    assert response.get("error", {}).get("code") != -32000
+def sign_in(state: Path) -> None:
+    """As the user does it, in a terminal of their own."""
+    command = [*AGENT, "login", "openai", "--state-dir", str(state)]
+    subprocess.run(command, input=b"sk-not-a-real-key\n", check=True, capture_output=True, env=plain_environment(state))
 
 
-@row("ACP-AUTH-004", "CAPABILITY", "agentCapabilities.auth.logout")
-def test_signing_out_succeeds_with_an_object(client: MinimalClient) -> None:
-    client.initialize()
-    assert isinstance(client.result("logout", {}), dict)
+@pytest.fixture
+def asking(tmp_path: Path) -> Iterator[MinimalClient]:
+    """The agent with a model that needs a key, and no key."""
+    client = MinimalClient(tmp_path, "--model", "openai:gpt-5")
+    yield client
+    client.close()
+
+
+@row("ACP-AUTH-003", "CAPABILITY")
+def test_a_session_can_be_opened_after_signing_in(asking: MinimalClient) -> None:
+    methods = asking.initialize()["authMethods"]
+    place = {"cwd": str(asking.cwd), "mcpServers": []}
+    assert asking.ask("session/new", place)["error"]["code"] == -32000
+    sign_in(asking.state)
+    assert asking.result("authenticate", {"methodId": methods[0]["id"]}) == {}
+    assert "result" in asking.ask("session/new", place)
+
+
+@row("ACP-AUTH-004", "CAPABILITY")
+def test_signing_out_succeeds_with_an_object(asking: MinimalClient) -> None:
+    sign_in(asking.state)
+    assert asking.initialize()["agentCapabilities"]["auth"]["logout"] == {}
+    assert asking.result("logout", {}) == {}
 
 
 @row("ACP-AUTH-005", "ADVISORY")

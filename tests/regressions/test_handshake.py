@@ -8,6 +8,14 @@ Proved whole by other tests:
         runtime/test_sessions.py::test_other_versions_are_answered_with_ours
     an answer without its required members (xinbo-tech/thincoder#9)
         conformance/test_sessions.py::test_setting_an_option_answers_with_all_of_them
+    members that the schema does not have (anomalyco/opencode#14746, zed-industries/codex-acp#230)
+        conformance/test_turns.py::test_no_message_has_a_member_that_its_type_has_not
+    signing in succeeds, and sessions are refused all the same (github/copilot-cli#3902)
+        surfaces/test_authentication.py::test_authenticate_says_what_to_do_until_there_is_a_key_and_then_sessions_begin
+    a way to sign in that this client cannot go (nexu-io/open-design#4192)
+        surfaces/test_authentication.py::test_a_missing_key_is_listed_first_with_a_method_that_needs_no_terminal
+    a refusal that does not say what to run (getpaseo/paseo#4775)
+        surfaces/test_authentication.py::test_a_session_without_a_key_is_refused_with_the_methods_and_the_command_to_run
 """
 
 from __future__ import annotations

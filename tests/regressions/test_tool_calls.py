@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from acp_agent.agent import Agent
@@ -157,6 +158,34 @@ async def test_each_call_can_be_told_from_its_first_update_on(use: ToolUse) -> N
         assert opening["rawInput"] == use.arguments
         assert result.tool_call.is_over
         assert result.tool_call.text
+
+
+# agentclientprotocol/claude-agent-acp#733, block/buzz#935, OpenHands/agent-canvas#1245
+async def test_a_quiet_call_shows_now_and_then_that_it_lives_and_only_then() -> None:
+    """Not while its question is open, and not after its end."""
+    gate = Gate()
+    agent, _, _ = make_agent([run("asks first"), ToolUse("wait")], heartbeat=0.02)
+
+    @agent.tool(permission="allow")
+    async def wait() -> str:
+        """Wait."""
+        await gate.wait()
+        return "waited"
+
+    async with TestClient(agent, permission="manual").connect() as client:
+        handle = await client.start_prompt("go")
+        question = await client.permission_asked()
+        asking = len(client.updates(kind="tool_call_update"))
+        await anyio.sleep(0.1)  # several beats long
+        assert len(client.updates(kind="tool_call_update")) == asking
+        client.answer_permission("reject_once", question)
+        await client.wait_for_status("in_progress", count=4)
+        gate.open()
+        result = await handle.wait()
+        assert [row.status for row in result.tool_calls] == ["failed", "completed"]
+        heard = len(client.transcript.received())
+        await anyio.sleep(0.1)
+        assert len(client.transcript.received()) == heard
 
 
 HALF = "half a pair: \ud800."

@@ -43,7 +43,7 @@ from tests.runtime.support import Gate, PlayedModel, handler_agent, look, make_a
 pytestmark = pytest.mark.anyio
 
 
-# anomalyco/opencode#17505, agentclientprotocol/codex-acp#365, xenodium/agent-shell#678
+# anomalyco/opencode#17505, agentclientprotocol/codex-acp#365, xenodium/agent-shell#678, svkozak/pi-acp#70
 @requirement("cancel-updates-first")
 async def test_no_update_of_a_turn_comes_after_its_answer() -> None:
     """From several tasks, from a thread, and from work that goes on when the turn is over."""
