@@ -79,11 +79,16 @@ class OfficialEditor(acp.Client):
 
 @asynccontextmanager
 async def official(
-    editor: OfficialEditor, *arguments: str, state: Path, capabilities: schema.ClientCapabilities | None = None
+    editor: OfficialEditor,
+    *arguments: str,
+    state: Path,
+    capabilities: schema.ClientCapabilities | None = None,
+    unstable: bool = False,
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The installed program, driven by the SDK's client: the connection, initialized, and the process."""
     command = [*AGENT, "serve", *arguments, "--state-dir", str(state)]
-    async with acp.spawn_agent_process(editor, *command, env=dict(os.environ)) as (connection, process):
+    spawned = acp.spawn_agent_process(editor, *command, env=dict(os.environ), use_unstable_protocol=unstable)
+    async with spawned as (connection, process):
         await connection.initialize(protocol_version=1, client_capabilities=capabilities or schema.ClientCapabilities())
         yield connection, process
 
