@@ -102,7 +102,10 @@ class RunCommand(ArgumentTool):
             arguments=arguments,
             key=wanted.command if here else f"{wanted.command}\n(in {target.shown})",
             scope=f"{command}{place}",
-            content=[ContentItem(TextContent(fenced(wanted.command, "sh")))],
+            content=[
+                ContentItem(TextContent(fenced(wanted.command, "sh"))),
+                *(target.warning() if target.outside else []),
+            ],
             outside=target.outside,
             state=target,
         )
@@ -156,11 +159,12 @@ class RunCommand(ArgumentTool):
         return self._terminal_output(terminal, last, ending)
 
     def _terminal_output(self, terminal: Terminal, last: TerminalOutput, ending: Ending) -> ToolOutput:
+        """The terminal shows what was printed, and an exit; what ended it otherwise is said beside it."""
         text = cut_text(plain_output(last.text), self.model_limit)
         if last.truncated:
             text = f"[… the beginning is left out …]\n{text}"
         return ToolOutput(
-            content=[TerminalItem(terminal.terminal_id)],
+            content=[TerminalItem(terminal.terminal_id), *([_said(ending)] if ending.failed else [])],
             told=[TextContent(_with_ending(text, ending))],
             raw_output=ending.raw_output(truncated=last.truncated),
             failed=ending.failed,
@@ -185,7 +189,7 @@ class RunCommand(ArgumentTool):
         shown = plain_output(result.output.text(self.display_limit))
         told = plain_output(result.output.text(self.model_limit))
         return ToolOutput(
-            content=[*_shown(shown), ContentItem(TextContent(f"[{ending}]"))],
+            content=[*_shown(shown), _said(ending)],
             told=[TextContent(_with_ending(told, ending))],
             raw_output=ending.raw_output(truncated=result.output.is_cut),
             failed=ending.failed,
@@ -194,6 +198,10 @@ class RunCommand(ArgumentTool):
 
 def _shown(text: str) -> list[ToolContent]:
     return [ContentItem(TextContent(fenced(text)))] if text.strip() else []
+
+
+def _said(ending: Ending) -> ToolContent:
+    return ContentItem(TextContent(f"[{ending}]"))
 
 
 def _with_ending(text: str, ending: Ending) -> str:

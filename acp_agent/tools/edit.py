@@ -56,6 +56,7 @@ class TextChange(ArgumentTool):
             key=target.shown,
             scope=f"{doing} {target.label}",
             locations=[target.location],
+            content=target.warning(),
             outside=target.outside,
             sensitive=target.secret or target.internal,
             state=Change(target),
@@ -71,7 +72,7 @@ class TextChange(ArgumentTool):
                 raise
             change.problem = str(error)
         else:
-            proposal.content = [change.diff()]
+            proposal.content = [change.diff(), *change.target.warning()]
             proposal.locations = [Location(change.target.shown, change.line)]
 
     async def _plan(self, change: Change, arguments: dict[str, Any], context: ToolContext) -> None:

@@ -96,7 +96,7 @@ class DeleteFile(ArgumentTool):
         entry: Entry = proposal.state
         if not entry.target.is_guarded:  # else nothing is said of it before the user allowed it
             proposal.state = entry = await look_at(entry.target, context, folders=False)
-        proposal.content = _gone(entry)
+        proposal.content = [*_gone(entry), *entry.target.warning()]
 
     async def run(self, proposal: Proposal, context: ToolContext) -> ToolOutput:
         entry: Entry = proposal.state
@@ -157,7 +157,7 @@ class MoveFile(ArgumentTool):
             if await anyio.to_thread.run_sync(os.path.lexists, move.destination.real):
                 raise ToolError(f"There is something at {move.destination.label} already.")
             proposal.state = move = Move(source, move.destination)
-        proposal.content = _moved(move)
+        proposal.content = [*_moved(move), *move.source.target.warning(), *move.destination.warning()]
 
     async def run(self, proposal: Proposal, context: ToolContext) -> ToolOutput:
         move: Move = proposal.state

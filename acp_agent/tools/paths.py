@@ -11,7 +11,7 @@ import re
 
 from msgspec import Struct
 
-from acp_agent.content import Location
+from acp_agent.content import ContentItem, Location, TextContent, ToolContent
 from acp_agent.errors import ToolError
 from acp_agent.tools.base import ToolContext
 from acp_agent.tools.text import visible
@@ -63,6 +63,18 @@ class Target(Struct, frozen=True, kw_only=True):
     @property
     def is_guarded(self) -> bool:
         return self.outside or self.secret
+
+    def warning(self) -> list[ToolContent]:
+        """What a person should know before they say yes; nothing of a file like any other."""
+        if self.outside:
+            text = f"{visible(shown_name(self.real))} is outside the folders of this session."
+        elif self.secret:
+            text = f"{self.label} may hold secrets."
+        elif self.internal:
+            text = f"{self.label} belongs to version control, which may run what stands there."
+        else:
+            return []
+        return [ContentItem(TextContent(text))]
 
 
 def judge_path(context: ToolContext, path: str) -> Target:

@@ -39,6 +39,7 @@ def propose_reading(tool: Tool, title: str, target: Target, arguments: dict[str,
         key=target.shown,
         scope=f"reading {target.label}",
         locations=[Location(target.shown, line)],
+        content=target.warning() if target.is_guarded else [],
         outside=target.outside,
         sensitive=target.secret,
         read_only=True,
@@ -164,6 +165,9 @@ class ListDirectory(ArgumentTool):
         text = "\n".join(map(shown_name, names)) or "[the folder is empty]"
         if total > len(names):
             text += f"\n[… {total - len(names):,} more …]"
+        shown = fenced(cut_text(text, DISPLAY_LIMIT))
         return ToolOutput(
-            content=[ContentItem(TextContent(fenced(text)))], told=[TextContent(text)], raw_output={"entries": total}
+            content=[ContentItem(TextContent(shown))],
+            told=[TextContent(cut_text(text, MODEL_LIMIT))],
+            raw_output={"entries": total},
         )

@@ -5,33 +5,53 @@ from __future__ import annotations
 import re
 import unicodedata
 
+import msgspec
+
 __all__ = ["DISPLAY_LIMIT", "MODEL_LIMIT", "code_span", "cut_text", "fenced", "join_ends", "plain_output", "visible"]
 
-DISPLAY_LIMIT = 56 * 1024  # bytes shown of one output: with JSON's escapes and the frame, the line stays under 64 KiB
-MODEL_LIMIT = 32 * 1024  # bytes a model is told of one output
+DISPLAY_LIMIT = 56 * 1024  # bytes shown of one output, as JSON: with the frame, the line stays under 64 KiB
+MODEL_LIMIT = 32 * 1024  # what a model is told of one output, in the same bytes
+
+MARKER_BYTES = 100  # for what says how much is left out
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def cut_text(text: str, limit: int) -> str:
-    """`text` in about `limit` bytes of UTF-8: its head and tail, and between them how much is left out."""
-    if len(text) * 4 <= limit or len(text.encode(errors="replace")) <= limit:
+    """`text` in about `limit` bytes of JSON: its head and tail, and between them how much is left out."""
+    if len(text) * 6 <= limit or _json_size(text) <= limit:
         return text
     middle = len(text) // 2
     return join_ends(text[:middle], text[middle:], limit)
 
 
 def join_ends(head: str, tail: str, limit: int, *, missing: int = 0) -> str:
-    """The two ends of a text of which `missing` bytes are lost already, cut between characters to about `limit`."""
-    front, back = head.encode(errors="replace"), tail.encode(errors="replace")
+    """The two ends of a text of which `missing` bytes are lost already, cut between characters to about `limit`.
+
+    What counts is their size as JSON, which many quotes or short lines double.
+    """
+    room = limit
+    while True:
+        joined = _join_bytes(head.encode(errors="replace"), tail.encode(errors="replace"), room, missing)
+        size = _json_size(joined)
+        if size <= limit + MARKER_BYTES:
+            return joined
+        room = room * limit // size
+
+
+def _join_bytes(front: bytes, back: bytes, limit: int, missing: int) -> str:
     half = limit // 2
     kept_front = front[:half].decode(errors="ignore")
     kept_back = back[max(len(back) - half, 0) :].decode(errors="ignore")
     left_out = missing + len(front) + len(back) - len(kept_front.encode()) - len(kept_back.encode())
     if not left_out:
-        return head + tail
+        return kept_front + kept_back
     return f"{kept_front}\n[… {left_out:,} bytes left out …]\n{kept_back}"
+
+
+def _json_size(text: str) -> int:
+    return len(msgspec.json.encode(text.encode(errors="replace").decode()))
 
 
 def fenced(text: str, language: str = "") -> str:

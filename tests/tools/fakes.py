@@ -129,7 +129,7 @@ def told(output: ToolOutput) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, TextContent))
 
 
-def shown(output: ToolOutput) -> str:
+def shown(output: ToolOutput | Proposal) -> str:
     """What a person sees, as text."""
     parts = []
     for item in output.content:

@@ -69,7 +69,9 @@ async def test_the_question_shows_the_exact_command_and_remembers_only_it(call: 
     assert elsewhere.title == "Run `pytest -q` in sub"
     assert elsewhere.key != proposal.key
     assert not elsewhere.outside
-    assert (await call.propose(RunCommand(), command="ls", cwd="/")).outside
+    outside = await call.propose(RunCommand(), command="ls", cwd="/")
+    assert outside.outside
+    assert shown(outside) == "```sh\nls\n```\n/ is outside the folders of this session."
 
 
 async def test_a_title_hides_no_character_of_the_command(call: FakeCall) -> None:
@@ -226,6 +228,7 @@ async def test_a_timeout_kills_the_editors_terminal_and_keeps_its_output(call: F
     output = await call.call(RunCommand(), command="sleep 9", timeout=0.05)
     assert output.failed
     assert told(output) == "so far\n[timed out after 0.05 s and was ended]"
+    assert shown(output) == "[timed out after 0.05 s and was ended]"
     assert terminal.calls == ["wait", "kill", "output"]
 
 

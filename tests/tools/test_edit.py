@@ -13,7 +13,7 @@ from acp_agent.content import Diff, Location
 from acp_agent.errors import ToolError
 from acp_agent.tools.edit import EditFile, WriteFile, replace_text
 from acp_agent.tools.files import decode_text, encode_text
-from tests.tools.fakes import FakeCall, told
+from tests.tools.fakes import FakeCall, shown, told
 
 pytestmark = pytest.mark.anyio
 
@@ -147,11 +147,12 @@ async def test_outside_the_model_learns_nothing_before_the_user_agreed(call: Fak
     (root.parent / "other.txt").write_text("text")
     proposal = await call.propose(EditFile(), path="../other.txt", old_text="wrong", new_text="x")
     assert proposal.outside
-    assert proposal.content == []
+    assert shown(proposal) == f"{root.parent}/other.txt is outside the folders of this session."
     with pytest.raises(ToolError, match="not found"):
         await EditFile().run(proposal, call)
     right = await call.propose(EditFile(), path="../other.txt", old_text="text", new_text="x")
-    assert right.content == [Diff(str(root.parent / "other.txt"), "x", "text")]
+    assert right.content[0] == Diff(str(root.parent / "other.txt"), "x", "text")
+    assert shown(right) == f"[diff of {root.parent}/other.txt]\n{shown(proposal)}"
     await EditFile().run(right, call)
     assert (root.parent / "other.txt").read_text() == "x"
 
@@ -169,9 +170,12 @@ async def test_a_file_that_led_elsewhere_when_it_was_judged_is_left_alone(call: 
 
 async def test_editing_a_secret_is_marked(call: FakeCall, root: Path) -> None:
     (root / ".env").write_text("KEY=1")
-    assert (await call.propose(EditFile(), path=".env", old_text="1", new_text="2")).sensitive
+    secret = await call.propose(EditFile(), path=".env", old_text="1", new_text="2")
+    assert secret.sensitive
+    assert shown(secret).endswith("\n.env may hold secrets.")
     hook = await call.propose(WriteFile(), path=".git/hooks/pre-commit", content="#!/bin/sh")
     assert hook.sensitive  # it would run by itself
+    assert shown(hook).endswith("\n.git/hooks/pre-commit belongs to version control, which may run what stands there.")
     assert not (await call.propose(WriteFile(), path=".gitignore", content="x")).sensitive
 
 

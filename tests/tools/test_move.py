@@ -7,7 +7,7 @@ import pytest
 from acp_agent.content import ContentItem, Diff, Location, TextContent
 from acp_agent.errors import FileMissing, ToolError
 from acp_agent.tools.move import DeleteFile, MoveFile
-from tests.tools.fakes import FakeCall, told
+from tests.tools.fakes import FakeCall, shown, told
 
 pytestmark = pytest.mark.anyio
 
@@ -97,8 +97,9 @@ async def test_outside_and_secrets_are_asked_for_and_not_read_before(call: FakeC
     (root / ".env").write_text("KEY=1")
     outside = await call.propose(MoveFile(), source="../other.txt", destination="in.txt")
     secret = await call.propose(DeleteFile(), path=".env")
-    assert (outside.outside, outside.content) == (True, [])
-    assert (secret.sensitive, secret.content) == (True, [])
+    assert (outside.outside, secret.sensitive) == (True, True)
+    assert shown(outside) == f"{root.parent}/other.txt is outside the folders of this session."
+    assert shown(secret) == ".env may hold secrets."
     await MoveFile().run(outside, call)
     await DeleteFile().run(secret, call)
     assert (root / "in.txt").read_text() == "text"
