@@ -30,6 +30,7 @@ __all__ = ["Agent"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 PromptBlock = Literal["image", "audio", "resource"]
+UnstablePart = Literal["fork"]
 
 
 class Agent:
@@ -49,7 +50,8 @@ class Agent:
     `accepts` names the prompt blocks that are taken beside text and links. `mode` is what new sessions start in.
     `permission_timeout` is in seconds (None: a question waits for its user); `heartbeat` is how many seconds apart a
     running tool call gives a sign of life (None: never). `system_prompt` is a text, or a function
-    of the session. `auth` says whether somebody must sign in first, and how.
+    of the session. `auth` says whether somebody must sign in first, and how. `unstable` names the parts of the protocol
+    that may still change and are offered all the same: "fork" is `session/fork`.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Agent:
         permission_timeout: float | None = None,
         heartbeat: float | None = None,
         auth: AuthProvider | None = None,
+        unstable: Iterable[UnstablePart] = (),
     ) -> None:
         named = dict(models or {})
         if model is not None:
@@ -96,6 +99,7 @@ class Agent:
             permission_timeout=permission_timeout,
             heartbeat=heartbeat,
             auth=auth,
+            unstable=frozenset(unstable),
             can_mcp=find_spec("mcp") is not None,
         )
 
@@ -150,14 +154,27 @@ class Agent:
     def command(
         self, name: str, *, description: str | None = None, hint: str | None = None
     ) -> Callable[[CommandHandler], CommandHandler]:
-        """Answer `/name ...` with `handler(turn, arguments)`; `hint` says what may follow the name."""
+        """Answer `/name ...` with `handler(turn, arguments)`; `hint` says what may follow the name.
+
+        Sessions that are open tell their clients the whole list anew. `Session.set_commands` is for one session's own.
+        """
 
         def add(handler: CommandHandler) -> CommandHandler:
             text = description or (inspect.getdoc(handler) or name).split("\n\n")[0]
             self.definition.commands[name] = SessionCommand(Command(name, text, hint), handler)
+            self._refresh_commands()
             return handler
 
         return add
+
+    def remove_command(self, name: str) -> None:
+        """Take a command away, a built-in one too. Raises `KeyError` if there is none of this name."""
+        del self.definition.commands[name]
+        self._refresh_commands()
+
+    def _refresh_commands(self) -> None:
+        for session in list(self.definition.sessions):
+            session.refresh_commands()
 
     # running --------------------------------------------------------------------------------------------------------
 

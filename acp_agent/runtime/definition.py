@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakSet
 
 from msgspec import Struct, field
 
@@ -16,6 +17,7 @@ from acp_agent.runtime.workspace import EDITOR_SECONDS, SECRET_PATTERNS
 from acp_agent.tools.base import Tool, Toolset
 
 if TYPE_CHECKING:
+    from acp_agent.runtime.session import Session
     from acp_agent.runtime.turn import Turn
 
 __all__ = ["AgentDefinition", "CommandHandler", "PromptHandler", "SessionCommand", "SessionSetup"]
@@ -46,6 +48,8 @@ class AgentDefinition(Struct, kw_only=True):
     `editor_seconds` is how long the editor may take for one request about a file or a terminal.
     `set_up` makes what a session in a folder (its absolute cwd) needs, each time one is opened; it raises
     `SettingsError`, and then there is no session. Without it every session has `policy`.
+    `unstable` names the parts of the protocol that are used although they may still change. `sessions` are those that
+    live, which are told when `commands` change.
     """
 
     name: str
@@ -71,6 +75,8 @@ class AgentDefinition(Struct, kw_only=True):
     mcp_wait: float = 10.0
     set_up: Callable[[str], SessionSetup] | None = None
     auth: AuthProvider | None = None
+    unstable: frozenset[str] = frozenset()
+    sessions: WeakSet[Session] = field(default_factory=WeakSet)
 
     @property
     def has_gates(self) -> bool:

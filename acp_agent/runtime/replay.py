@@ -11,7 +11,6 @@ from contextlib import aclosing
 from anyio.lowlevel import checkpoint
 
 from acp_agent.events import (
-    CommandsChanged,
     Event,
     HistoryAdded,
     ModeChanged,
@@ -115,8 +114,6 @@ class Replay:
         options = session.options.as_list()
         if options:
             state.extend([ModeChanged(session.mode), OptionsChanged(options)])
-        commands = session.commands()
-        if commands:
-            state.append(CommandsChanged(commands))
         for event in state:
             session.port.replay(session.id, event)
+        session.announce_commands()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
@@ -31,7 +31,7 @@ from acp_agent.events import (
 )
 from acp_agent.history import HistoryMessage
 from acp_agent.runtime.client import ClientPort
-from acp_agent.runtime.definition import AgentDefinition, SessionSetup
+from acp_agent.runtime.definition import AgentDefinition, SessionCommand, SessionSetup
 from acp_agent.runtime.options import SessionOptions
 from acp_agent.runtime.permissions import PermissionMemory, PermissionPolicy
 from acp_agent.runtime.timers import Timer, Timers
@@ -133,6 +133,9 @@ class Session:
         self.toolsets: list[Toolset] = list(definition.toolsets)
         self.services: list[Service] = []
         self.notices: list[str] = list(setup.notices)
+        self._own_commands: dict[str, SessionCommand] = {}
+        self._told_commands: list[Command] | None = None  # None: nobody was told, or nobody listens any more
+        definition.sessions.add(self)
         self._message: _Message | None = None
         self._keep_timer: Timer | None = None
         self._held: deque[list[Callable[[], None]]] = deque()
@@ -301,10 +304,31 @@ class Session:
 
     def commands(self) -> list[Command]:
         """All slash commands, as they are listed."""
-        return [entry.command for entry in self.definition.commands.values()]
+        return [entry.command for entry in (self.definition.commands | self._own_commands).values()]
+
+    def find_command(self, name: str) -> SessionCommand | None:
+        """The session's own command of this name, else the agent's."""
+        return self._own_commands.get(name) or self.definition.commands.get(name)
+
+    def set_commands(self, commands: Iterable[SessionCommand]) -> None:
+        """Give the session commands of its own, beside the agent's, in place of those it had. The client is told."""
+        self._own_commands = {entry.command.name: entry for entry in commands}
+        self.refresh_commands()
 
     def announce_commands(self) -> None:
         """The whole list, if there is any, at once. Not journalled: a replay tells the commands of its own day."""
+        self._told_commands = self.commands()
+        if self._told_commands:
+            self.port.show(self.id, CommandsChanged(self._told_commands))
+
+    def refresh_commands(self) -> None:
+        """The whole list again, if it changed since it was told."""
         commands = self.commands()
-        if commands:
-            self.port.show(self.id, CommandsChanged(commands))
+        if self._told_commands not in (None, commands):
+            self._told_commands = commands
+            self.show(CommandsChanged(commands))
+
+    def leave(self) -> None:
+        """The session is closed here."""
+        self._told_commands = None
+        self.definition.sessions.discard(self)

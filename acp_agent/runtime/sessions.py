@@ -356,6 +356,7 @@ class SessionManager:
         if live.is_gone:
             return
         live.is_gone = True
+        live.session.leave()
         if self._live.get(live.session.id) is live:
             del self._live[live.session.id]
         self.store.release(live.session.id)

@@ -34,6 +34,6 @@ def find_command(turn: Turn) -> tuple[SessionCommand, str] | None:
     first = turn.content[0] if turn.content else None
     if not isinstance(first, TextContent) or not first.text.startswith("/"):
         return None
-    name, _, arguments = first.text[1:].partition(" ")
-    command = turn.session.definition.commands.get(name.strip())
-    return (command, arguments.strip()) if command is not None else None
+    words = first.text.split(maxsplit=1)
+    command = turn.session.find_command(words[0][1:])
+    return (command, "".join(words[1:]).strip()) if command is not None else None
