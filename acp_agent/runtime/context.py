@@ -27,6 +27,8 @@ class ContextHost(Protocol):
 
     def find_call(self, call_id: str) -> Call | None: ...
 
+    async def send_text(self, text: str) -> None: ...
+
     def send_plan(self, entries: Sequence[PlanEntry]) -> None: ...
 
     async def call_tool(self, tool: str | Tool, arguments: dict[str, Any] | None = None) -> ToolOutput: ...
@@ -83,6 +85,9 @@ class CallContext:
         call = self._turn.find_call(self.tool_call_id)
         if call is not None:
             call.on_finished.append(callback)
+
+    async def send_text(self, text: str) -> None:
+        await self._turn.send_text(text)
 
     def send_plan(self, entries: Sequence[PlanEntry]) -> None:
         self._turn.send_plan(entries)

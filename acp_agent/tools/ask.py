@@ -77,7 +77,12 @@ class AskUser(ArgumentTool):
         wanted = decode_arguments(AskArguments, proposal.arguments)
         fields: list[Field] = proposal.state
         if not context.editor.can_show_forms:
-            return _ask_in_words(wanted.question, fields)
+            await context.send_text(_in_words(wanted.question, fields))
+            return ToolOutput(
+                content=[ContentItem(TextContent("The question is in the conversation."))],
+                told=[TextContent("The question is shown. The user answers with the next message; end your turn now.")],
+                ends_turn=True,
+            )
         answer = await context.editor.ask_form(wanted.question, _form(fields))
         if answer.action != "accept":
             said = "declined to answer" if answer.action == "decline" else "dismissed the question without an answer"
@@ -196,17 +201,12 @@ def _spelled(value: Any) -> str:
     return clean_text(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
-def _ask_in_words(question: str, fields: list[Field]) -> ToolOutput:
-    """The question as a text; the user answers with the next prompt."""
-    lines = [question]
+def _in_words(question: str, fields: list[Field]) -> str:
+    """The question as a message; the user answers with the next prompt."""
+    lines: list[str] = []
     for field in fields:
         if field.name not in (ANSWER, OTHER):
             lines.append(f"- {field.title or field.name}" + (f": {', '.join(field.options)}" if field.options else ""))
         elif field.options:
             lines += [f"{number}. {option}" for number, option in enumerate(field.options, 1)]
-    text = "\n".join(lines)
-    return ToolOutput(
-        content=[ContentItem(TextContent(text))],
-        told=[TextContent("The question is shown. The user answers with the next message; end your turn now.")],
-        ends_turn=True,
-    )
+    return "\n\n".join([question, "\n".join(lines)]) if lines else question

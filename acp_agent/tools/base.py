@@ -210,6 +210,9 @@ class ToolContext(Protocol):
         May be called from a thread of the tool's own.
         """
 
+    async def send_text(self, text: str) -> None:
+        """Say something to the user, as a part of the answer."""
+
     def send_plan(self, entries: Sequence[PlanEntry]) -> None:
         """Show the plan, whole."""
 

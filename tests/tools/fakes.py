@@ -88,12 +88,16 @@ class FakeCall:
         self.reports: list[list[ToolContent] | str] = []
         self.plans: list[list[PlanEntry]] = []
         self.modes: list[str] = []
+        self.said: list[str] = []
         self.finishers: list[Callable[[], Awaitable[None]]] = []
         self.on_report: Callable[[], None] = lambda: None
 
     def report(self, content: Sequence[ToolContent] | str, *, locations: Sequence[Location] | None = None) -> None:
         self.reports.append(content if isinstance(content, str) else list(content))
         self.on_report()
+
+    async def send_text(self, text: str) -> None:
+        self.said.append(text)
 
     def send_plan(self, entries: Sequence[PlanEntry]) -> None:
         self.plans.append(list(entries))

@@ -10,7 +10,7 @@ from acp_agent.tools.base import FormAnswer
 from acp_agent.tools.coding import coding_tools
 from acp_agent.tools.mode import SwitchMode
 from tests.requirements import requirement
-from tests.tools.fakes import FakeCall, shown, told
+from tests.tools.fakes import FakeCall, told
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +83,7 @@ async def test_declining_and_dismissing_are_told(call: FakeCall) -> None:
 @requirement("elicitation-fallback")
 async def test_without_forms_the_question_is_put_in_words_and_the_turn_ends(call: FakeCall) -> None:
     output = await call.call(AskUser(), question="Which?", options=["red", "blue"])
-    assert shown(output) == "Which?\n1. red\n2. blue"
+    assert call.said == ["Which?\n\n1. red\n2. blue"]
     assert output.ends_turn
     assert not call.editor.forms
 

@@ -140,5 +140,6 @@ async def test_a_question_is_asked_in_a_form_or_ends_the_turn(tmp_path: Path) ->
         assert row.text == "Answer: blue"
     async with TestClient(agent_that_uses(use), editor=FakeEditor(), cwd=tmp_path).connect() as client:
         (row,) = await rows_of(client)
-        assert row.text == "Which?\n1. red\n2. blue"
-        assert not client.updates(kind="agent_message_chunk")
+        assert row.text == "The question is in the conversation."
+        (message,) = client.updates(kind="agent_message_chunk")
+        assert message.text == "Which?\n\n1. red\n2. blue"
