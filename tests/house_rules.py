@@ -47,7 +47,7 @@ def find_faults(frame: Frame, being_asked: set[str]) -> Iterator[str]:
         if update.kind in ("tool_call", "tool_call_update"):
             if "status" not in update.fields:
                 yield "an update of a call does not say its status"
-            if update.fields["toolCallId"] in being_asked:
+            if update.kind == "tool_call_update" and update.fields["toolCallId"] in being_asked:
                 yield "a call is updated while its question is open"
             yield from call_faults(update.fields)
 
