@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 
 from acp_agent.protocol.base import OneOf, Payload
 from acp_agent.protocol.v1.methods import AGENT_METHODS, CANCEL_REQUEST, CLIENT_METHODS
-from acp_agent.testing.transcript import Frame, Transcript
+from acp_agent.testing.transcript import Frame
 from tests.protocol.inventory import NEWER_UPDATES, official_reader
 
 SCHEMA = Path(__file__).parents[2] / "shared" / "schema" / "v1" / "schema.json"
@@ -26,7 +27,7 @@ RESULTS = {method.name: method.result for method in AGENT_METHODS if method.resu
 PARAMS = {method.name: method.params for method in (*CLIENT_METHODS, CANCEL_REQUEST)}
 
 
-def check_frames(transcript: Transcript) -> None:
+def check_frames(transcript: Iterable[Frame]) -> None:
     """Raise `AssertionError` for the frames of the agent's that the official models or schema do not know."""
     asked: dict[Any, str | None] = {}
     told: Counter[str] = Counter()

@@ -219,6 +219,12 @@ class ToolContext(Protocol):
     async def set_mode(self, mode_id: str) -> None:
         """Put the session into another mode. Raises `ToolError` for an unknown one."""
 
+    async def call_tool(self, tool: str | Tool, arguments: dict[str, Any] | None = None) -> ToolOutput:
+        """Run another tool inside this call: its own row, its own permission, this turn's cancel.
+
+        A denied or failed call is an output with `failed` set, never an exception.
+        """
+
     def on_finished(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Await `callback` once after the call's last update was shown, however it ended; also when cancelled.
 

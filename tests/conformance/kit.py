@@ -46,7 +46,8 @@ def row(row_id: str, tier: Tier, gate: str = "") -> Callable[[F], F]:
     mark = pytest.mark.parametrize("gate", [pytest.param(Row(row_id, tier, gate), id=row_id)], indirect=True)
 
     def bind(test: F) -> F:
-        return pytest.mark.usefixtures("gate")(mark(test))
+        bound: F = pytest.mark.usefixtures("gate")(mark(test))
+        return bound
 
     return bind
 

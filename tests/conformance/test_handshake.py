@@ -82,7 +82,8 @@ def test_an_extension_nobody_knows_is_answered(shared: MinimalClient) -> None:
 
 @row("ACP-ERROR-001", "ADVISORY")
 def test_an_error_is_one_line_of_text(shared: MinimalClient) -> None:
-    for method, params in (("_tck/does_not_exist", {}), ("session/new", {"mcpServers": []})):
+    asked: dict[str, Any] = {"_tck/does_not_exist": {}, "session/new": {"mcpServers": []}}
+    for method, params in asked.items():
         text = shared.ask(method, params)["error"]["message"]
         assert text.strip()
         assert "\n" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from acp_agent.protocol.base import Payload
 from tests.conformance.kit import LONG, QUIET, MinimalClient, row
 from tests.official import payload_of
 from tests.protocol.inventory import fields
@@ -78,6 +79,7 @@ def test_no_message_has_a_member_that_its_type_has_not(client: MinimalClient) ->
     for frame in client.frames:
         if frame.direction == "from_agent" and (found := payload_of(frame, asked.get(frame.id))):
             struct, payload = found
+            assert issubclass(struct, Payload)
             assert set(payload) <= set(fields(struct))
 
 

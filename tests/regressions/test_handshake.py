@@ -111,7 +111,7 @@ async def test_nothing_is_null_where_it_can_be_left_out(tmp_path: Path) -> None:
         assert {path for path in found if ".rawOutput." not in path} == set()
 
 
-BLOCKS = {
+BLOCKS: dict[str, dict[str, Any]] = {
     "image": {"type": "image", "mimeType": "image/png", "data": "aGk="},
     "audio": {"type": "audio", "mimeType": "audio/wav", "data": "aGk="},
     "embeddedContext": {"type": "resource", "resource": {"uri": "file:///a", "text": "a"}},

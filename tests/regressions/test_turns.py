@@ -234,7 +234,7 @@ async def test_a_handler_that_breaks_leaves_the_session_usable(how: str) -> None
         assert (await client.prompt("fine")).text == "fine"
 
 
-LINK = {"type": "resource_link", "name": "a.py", "uri": "file:///home/u/proj/a%20b.py#L9"}
+LINK: dict[str, Any] = {"type": "resource_link", "name": "a.py", "uri": "file:///home/u/proj/a%20b.py#L9"}
 FILE = {"uri": "file:///home/u/proj/a.py", "mimeType": "text/x-python", "text": "print('hello')"}
 
 
@@ -247,7 +247,7 @@ async def test_every_block_of_a_prompt_reaches_the_agent_in_order() -> None:
         seen.append((turn.content, turn.text))
 
     async with TestClient(handler_agent(work)).connect() as client:
-        blocks = [
+        blocks: list[dict[str, Any]] = [
             {"type": "text", "text": "See"},
             LINK,
             {"type": "resource", "resource": FILE},
