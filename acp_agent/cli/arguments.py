@@ -71,6 +71,14 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--log-file", type=Path, metavar="FILE", help="where the log goes (default: the state directory)"
     )
+    serve.add_argument(
+        "--unstable",
+        action="append",
+        choices=("fork",),
+        default=[],
+        metavar="PART",
+        help="offer a part of the protocol that may still change: fork",
+    )
     serve.add_argument("--drain", type=float, metavar="SECONDS", help="how long answers may take after stdin closes")
     serve.add_argument("--system-prompt", type=Path, metavar="FILE", help="instead of the built-in one")
     serve.add_argument("--terminal", choices=("auto", "client", "local"), help="where commands run (default: auto)")

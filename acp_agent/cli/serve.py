@@ -26,6 +26,7 @@ def serve(arguments: Namespace) -> None:
     agent = load_target(arguments.target) if arguments.target else build_agent(arguments, state)
     if arguments.target and arguments.mode != "ask":
         agent.definition.mode = arguments.mode
+    agent.definition.unstable |= frozenset(arguments.unstable)
     trace = None
     if arguments.trace:
         from acp_agent.cli.trace import open_trace

@@ -162,7 +162,7 @@ class Session:
             self.end_message()
             message = self._message = _Message(role, new_id("msg"), [])
         if not message.unkept:
-            self._keep_timer = self.timers.call_later(KEEP_TEXT_SECONDS, self._keep_text)
+            self._keep_timer = self.timers.call_later(KEEP_TEXT_SECONDS, self.keep_text)
         message.unkept.append(text)
         if not self._held:
             self.port.show_chunk(self.id, role, message.message_id, text)
@@ -173,7 +173,7 @@ class Session:
     def end_message(self) -> None:
         """The next piece begins a new message. The journal has the old one whole."""
         if self._message is not None:
-            self._keep_text()
+            self.keep_text()
             self._message = None
 
     @property
@@ -181,7 +181,8 @@ class Session:
         """The id of the message being streamed, or an empty text."""
         return self._message.message_id if self._message else ""
 
-    def _keep_text(self) -> None:
+    def keep_text(self) -> None:
+        """The journal gets what was streamed so far."""
         if self._keep_timer is not None:
             self._keep_timer.cancel()
             self._keep_timer = None
@@ -209,7 +210,7 @@ class Session:
 
     def hold(self) -> None:
         """From here on, keep back what is said: its history is being replayed. Each `hold` has its own `release`."""
-        self._keep_text()
+        self.keep_text()
         if not self._held:
             self._released = anyio.Event()
         self._held.append([])

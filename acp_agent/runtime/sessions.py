@@ -13,10 +13,11 @@ from typing import Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
-from acp_agent.errors import INTERNAL_ERROR, RequestError, SettingsError, StoreError
+from acp_agent.errors import RequestError, SettingsError, StoreError
 from acp_agent.events import Event
 from acp_agent.runtime.client import ClientPort
 from acp_agent.runtime.definition import AgentDefinition, SessionSetup
+from acp_agent.runtime.kept import copied, forked, read_header, unopenable
 from acp_agent.runtime.line import Lines, Place
 from acp_agent.runtime.places import SessionPlace, check_place, same_path
 from acp_agent.runtime.prompts import PromptQueue, Spawn
@@ -182,23 +183,29 @@ class SessionManager:
             async with turn:
                 await self._restore(session, place)
                 await Replay(session, is_live=False, is_shown=replay).run()
-                self._serve(session, place)
-                session.keep_header()
-                if self.store.durable:
-                    await self.store.commit()
+                await self._begin_life(session, place)
                 answer(session)
                 if not replay:
                     session.announce_commands()
         except BaseException as error:
-            self._forget(live)
-            failure = error if isinstance(error, RequestError) else RequestError.unknown_session(session.id)
-            live.prompts.refuse(failure)
-            with anyio.CancelScope(shield=True):
-                await self._free(live)
+            await self._give_up(live, error)
             raise
         finally:
             session.release()
             self._opened(live)
+
+    async def _begin_life(self, session: Session, place: SessionPlace) -> None:
+        """It is restored, and open once this is kept."""
+        self._serve(session, place)
+        session.keep_header()
+        if self.store.durable:
+            await self.store.commit()
+
+    async def _give_up(self, live: LiveSession, error: BaseException) -> None:
+        self._forget(live)
+        live.prompts.refuse(error if isinstance(error, RequestError) else RequestError.unknown_session(live.session.id))
+        with anyio.CancelScope(shield=True):
+            await self._free(live)
 
     def _opened(self, live: LiveSession) -> None:
         """Prompts begin when all that was asked about the past is told."""
@@ -207,10 +214,8 @@ class SessionManager:
             live.prompts.resume()
 
     async def _restore(self, session: Session, place: SessionPlace) -> None:
+        header = await read_header(self.store, session.id)
         try:
-            header = await self.store.get_header(session.id)
-            if header is None:
-                raise RequestError.unknown_session(session.id)
             self.store.claim(session.id)
         except StoreError as error:
             raise unopenable(session.id, error) from None
@@ -256,6 +261,32 @@ class SessionManager:
             session.services.append(service)
             session.toolsets.append(service)
         session.notices.extend(session.options.replaced)
+
+    def fork(self, session_id: str, place: SessionPlace, answer: Answer) -> Work:
+        """Make a session that begins with the conversation of another, as it is now, and goes its own way."""
+        check_place(place)
+        setup = self._set_up(place)
+        turn = self._lines.claim(session_id)
+        live = self._live.get(session_id)
+        journal: AsyncGenerator[Event, None] | None = None
+        if live is not None and not live.prompts.is_paused:
+            live.session.keep_text()
+            journal = self.store.read_journal(session_id)
+
+        async def work() -> None:
+            async with turn:
+                source = await read_header(self.store, session_id)
+                made = self._make(forked(source, place), setup, None)
+                try:
+                    events = copied(journal or self.store.read_journal(session_id), self.store, made.session)
+                    await Replay(made.session, is_live=False, is_shown=False, journal=events).run()
+                    await self._begin_life(made.session, place)
+                except BaseException as error:
+                    await self._give_up(made, error)
+                    raise
+            self._answer_new(made, answer)
+
+        return work
 
     # while it lives -------------------------------------------------------------------------------------------------
 
@@ -404,10 +435,3 @@ class SessionManager:
             answer()
 
         return work
-
-
-def unopenable(session_id: str, error: StoreError) -> RequestError:
-    """It is there, but another process has it, or it cannot be read: the text says which."""
-    return RequestError(
-        INTERNAL_ERROR, "The session cannot be opened", {"sessionId": session_id, "details": str(error)}
-    )

@@ -22,6 +22,7 @@ from acp_agent.protocol.v1 import (
     initialization,
     prompt_turn,
     session_config_options,
+    session_fork,
     session_list,
     session_modes,
     session_setup,
@@ -73,6 +74,8 @@ class SurfaceV1:
             "authenticate": (authentication.AuthenticateRequest, self._sign_in.begin_authenticate),
             "logout": (authentication.LogoutRequest, self._sign_in.begin_logout),
         }
+        if "fork" in definition.unstable:
+            self._methods["session/fork"] = (session_fork.ForkSessionRequest, self._begin_fork)
 
     def begin_request(self, request: IncomingRequest) -> Work | None:
         found = self._methods.get(request.method)
@@ -111,6 +114,7 @@ class SurfaceV1:
                         additional_directories=marks.SessionAdditionalDirectoriesCapabilities(),
                         resume=marks.SessionResumeCapabilities(),
                         close=marks.SessionCloseCapabilities(),
+                        fork=session_fork.SessionForkCapabilities() if "fork" in definition.unstable else None,
                     ),
                     auth=self._sign_in.capabilities(),
                 ),
@@ -162,6 +166,20 @@ class SurfaceV1:
             )
 
         return self.sessions.open(params.session_id, place_of(params), answer, replay=False)
+
+    def _begin_fork(self, request: IncomingRequest, params: session_fork.ForkSessionRequest) -> Work:
+        self._sign_in.require()
+
+        def answer(session: Session) -> None:
+            request.respond(
+                session_fork.ForkSessionResponse(
+                    session_id=session.id,
+                    modes=mode_state(session.options),
+                    config_options=option_list(session.options.as_list()) or None,
+                )
+            )
+
+        return self.sessions.fork(params.session_id, place_of(params), answer)
 
     def _begin_close(self, request: IncomingRequest, params: session_setup.CloseSessionRequest) -> Work:
         def answer(session: Session) -> None:
@@ -243,7 +261,10 @@ class SurfaceV1:
 
 
 def place_of(
-    params: session_setup.NewSessionRequest | session_setup.LoadSessionRequest | session_setup.ResumeSessionRequest,
+    params: session_setup.NewSessionRequest
+    | session_setup.LoadSessionRequest
+    | session_setup.ResumeSessionRequest
+    | session_fork.ForkSessionRequest,
 ) -> SessionPlace:
     servers = [mcp_server(server, f"$.mcpServers[{index}]") for index, server in enumerate(params.mcp_servers)]
     return SessionPlace(cwd=params.cwd, roots=params.additional_directories, mcp_servers=servers)

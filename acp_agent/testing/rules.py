@@ -19,6 +19,7 @@ STOP_REASONS = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cance
 LADDER = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2}
 IN_A_TURN = ("agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan")
 OPENING = ("session/load", "session/resume")
+MAKING = ("session/new", "session/fork")
 CLOSING = ("session/close", "session/delete")
 NEEDED: Final = {
     "fs/read_text_file": ("fs", "readTextFile"),
@@ -132,7 +133,7 @@ class _Reader:
             session.is_open = session.is_open or not failed
         elif failed:
             return
-        elif request.method == "session/new":
+        elif request.method in MAKING:
             self._session(result.get("sessionId")).is_open = True
         elif request.method in CLOSING:
             session.is_open = False
