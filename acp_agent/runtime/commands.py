@@ -53,6 +53,7 @@ async def show_mcp(turn: Turn, _: str) -> StopReason | None:
 
 async def clear(turn: Turn, _: str) -> StopReason | None:
     turn.session.replace_history([])
+    turn.said = None
     await turn.send_text("The conversation is forgotten. What was shown stays, but I no longer know it.")
     return None
 

@@ -24,6 +24,7 @@ class ContextHost(Protocol):
 
     session: Session
     cancelled: bool
+    is_over: bool
 
     def find_call(self, call_id: str) -> Call | None: ...
 
@@ -95,6 +96,8 @@ class CallContext:
     async def set_mode(self, mode_id: str) -> None:
         """Raises `ToolError` for a mode that there is not."""
         session = self._turn.session
+        if self._turn.is_over:
+            raise ToolError("The turn is over.")
         try:
             session.set_option("mode", mode_id)
         except DecodeError as error:

@@ -74,6 +74,7 @@ class Job(Struct):
     context: ToolContext
     tool: Tool | None = None
     result: ToolResult | None = None
+    is_models: bool = True
 
     @property
     def may_run_beside_others(self) -> bool:
@@ -102,11 +103,11 @@ class ToolExecutor:
         return [job.result for job in jobs if job.result is not None]
 
     async def run_one(self, tool: Tool | None, use: ToolUse) -> ToolOutput:
-        """Run one call for the agent's own code (a loop of its own, a nested agent); the output itself."""
-        job = self._announce(use, tool)
+        """Run one call for the agent's own code, whose history is its own business; the output itself."""
+        job = self._announce(use, tool, is_models=False)
         return await self._run_job(job)
 
-    def _announce(self, use: ToolUse, tool: Tool | None) -> Job:
+    def _announce(self, use: ToolUse, tool: Tool | None, *, is_models: bool = True) -> Job:
         """Validate and announce: never raises, whatever the model wrote."""
         arguments = clean_json(use.arguments)
         context = self.turn.make_context(use.call_id)
@@ -125,7 +126,7 @@ class ToolExecutor:
         call = Call(self.turn, use.call_id, use.name, proposal, arguments)
         self.turn.add_call(call)
         call.open()
-        job = Job(use, call, context, tool)
+        job = Job(use, call, context, tool, is_models=is_models)
         if problem:
             call.fail(problem)
             job.tool = None
@@ -201,7 +202,8 @@ class ToolExecutor:
     def _keep(self, job: Job, output: ToolOutput) -> ToolResult:
         """The result joins the history as soon as it is there, so that a cancel loses nothing that was done."""
         result = ToolResult(job.use.call_id, job.use.name, told_by(output), failed=output.failed)
-        self.turn.add_history(result)
+        if job.is_models:
+            self.turn.add_history(result)
         return result
 
 

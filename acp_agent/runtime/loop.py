@@ -48,6 +48,7 @@ async def run_model(turn: Turn) -> StopReason:
     model = session.options.model
     if model is None:
         raise ModelError("No model is configured.")
+    turn.said = None
     spoke = False
     for _ in range(session.definition.max_steps):
         tools = await session.tools()

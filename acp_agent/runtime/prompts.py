@@ -61,7 +61,7 @@ class PromptQueue:
             self._waiting.popleft().drop(error)
 
     def cancel(self) -> None:
-        """End the running turn and drop what waits. The turn answers first: it was first."""
+        """End the running turn, which takes its time, and drop what waits."""
         if self.turn is not None:
             self.turn.cancel()
         waiting, self._waiting = self._waiting, deque()

@@ -16,7 +16,7 @@ from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 from acp_agent.content import ContentBlock, Location, PlanEntry, StopReason, ToolKind, text_of
 from acp_agent.errors import ConnectionClosed, ModelError, RequestError
 from acp_agent.events import Event, MessageChunk, NoticeRaised, PlanChanged, PromptInserted, TurnEnded
-from acp_agent.history import HistoryMessage, ToolUse, UserMessage, missing_results
+from acp_agent.history import AssistantMessage, HistoryMessage, ToolUse, UserMessage, missing_results
 from acp_agent.log import get_logger
 from acp_agent.runtime.calls import Call
 from acp_agent.runtime.client import PermissionAnswer, PermissionQuestion
@@ -55,6 +55,7 @@ class Turn:
         self.questions = session.questions
         self.executor = ToolExecutor(self)
         self.scope = anyio.CancelScope()
+        self.said: list[str] | None = []  # for the history, unless a model loop keeps it
         self.on_cancelled: Callable[[], None] | None = None
         self._calls: dict[str, Call] = {}
         self._port = session.port
@@ -90,6 +91,8 @@ class Turn:
         """Stream a piece of the answer. Waits only when the client has too much to read, never for an answer."""
         if text and not self.is_over:
             self.session.say("agent", text)
+            if self.said is not None:
+                self.said.append(text)
             self._unbroken += 1
             if self._unbroken >= BREATH or self._port.full:
                 await self.breathe()
@@ -268,6 +271,8 @@ class Turn:
         self.session.end_message()
         if self.outcome is None or self.cancelled:
             self.outcome = Outcome("cancelled") if self.cancelled else Outcome(error=RequestError.internal())
+        if self.said:
+            self.session.add_history(AssistantMessage(new_id("msg"), "".join(self.said)))
         for result in missing_results(self.session.history):
             self.session.add_history(result)
         if self.session.header.title is None:

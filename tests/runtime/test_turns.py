@@ -332,3 +332,25 @@ async def test_a_played_model_is_shown_the_tools_and_the_system_prompt() -> None
     assert request.system == "Be kind."
     assert [(tool.name, tool.description) for tool in request.tools] == [("deploy", "Deploy the branch.")]
     assert request.session_id == client.session_id
+
+
+async def test_what_a_handler_of_the_agents_own_says_is_in_the_history_of_the_next_turn() -> None:
+    agent = Agent("own")
+    seen: list[list[str]] = []
+
+    @agent.tool(permission="allow")
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    @agent.on_prompt
+    async def answer(turn: Turn) -> None:
+        seen.append([type(message).__name__ for message in turn.history])
+        await turn.send_text("one ")
+        await turn.call_tool("look")
+        await turn.send_text("two")
+
+    async with TestClient(agent).connect() as client:
+        await client.prompt("first")
+        await client.prompt("second")
+    assert seen == [["UserMessage"], ["UserMessage", "AssistantMessage", "UserMessage"]]
