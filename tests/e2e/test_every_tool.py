@@ -169,51 +169,44 @@ class Site:
 
 
 @asynccontextmanager
-async def at_work(kind: str, home: Path) -> AsyncIterator[Site]:
+async def at_work(kind: str, home: Path, *arguments: str) -> AsyncIterator[Site]:
     workshop = Workshop(EDITORS[kind])
     (home / "acp-agent").mkdir()
     (home / "acp-agent" / "acp-agent.toml").write_text("[tools]\nfetch_allow_private = true\n")
     async with serving_a_page() as url:
         (home / "scenario.toml").write_text(scenario_text(url))
-        async with working(workshop, "--scenario", str(home / "scenario.toml"), home=home) as agent:
+        async with working(workshop, "--scenario", str(home / "scenario.toml"), *arguments, home=home) as agent:
             yield Site(agent, workshop, home)
 
 
 @pytest.mark.parametrize("kind", EDITORS)
-async def test_everything_that_is_allowed_is_done_and_nothing_else(kind: str, tmp_path: Path) -> None:
-    async with at_work(kind, tmp_path) as site:
-        visit = Visit()
-        reason, folder = await site.visit(visit)
-        assert reason == "end_turn"
-        assert [visit.rows[call]["status"] for call in visit.calls] == ["completed"] * len(STEPS)
-        assert on_disk(folder) == files_of(STATES[-1])
-        assert len(visit.questions) == len(ASKED)
-        used = site.workshop.served
-        assert {name for name in EVERYTHING if used[name]} == set(EDITORS[kind])
+async def test_what_is_allowed_is_done_and_what_is_rejected_or_stopped_is_not(kind: str, tmp_path: Path) -> None:
+    """At the same time: a user who allows all, one who rejects all, and for each question one who stops there."""
+    allowing, rejecting = Visit(), Visit("reject_once")
+    stopping = {number: Visit(stop_at_question=number, polite=number % 2 > 0) for number in range(1, len(ASKED) + 1)}
+    async with at_work(kind, tmp_path) as site, asyncio.TaskGroup() as tasks:
+        allowed = tasks.create_task(site.visit(allowing))
+        rejected = tasks.create_task(site.visit(rejecting))
+        stopped = {number: tasks.create_task(site.visit(visit)) for number, visit in stopping.items()}
+    assert {name for name in EVERYTHING if site.workshop.served[name]} == set(EDITORS[kind])
 
+    reason, folder = allowed.result()
+    assert reason == "end_turn"
+    assert on_disk(folder) == files_of(STATES[-1])
+    assert allowing.statuses() == ["completed"] * len(STEPS)
+    assert len(allowing.questions) == len(ASKED)
 
-@pytest.mark.parametrize("kind", EDITORS)
-async def test_what_is_rejected_or_stopped_is_not_done_whatever_the_editor_can(kind: str, tmp_path: Path) -> None:
-    """In one process, at the same time: a user who rejects all, and one who stops at each of the questions."""
-    async with at_work(kind, tmp_path) as site:
-        rejecting = Visit("reject_once")
-        stopping = {
-            number: Visit(stop_at_question=number, polite=number % 2 > 0) for number in range(1, len(ASKED) + 1)
-        }
-        async with asyncio.TaskGroup() as tasks:
-            rejected = tasks.create_task(site.visit(rejecting))
-            stopped = {number: tasks.create_task(site.visit(visit)) for number, visit in stopping.items()}
     reason, folder = rejected.result()
     assert reason == "end_turn"
     assert on_disk(folder) == files_of(TREE)
-    expected = ["failed" if step.asks else "completed" for step in STEPS]
-    assert [rejecting.rows[call]["status"] for call in rejecting.calls] == expected
+    assert rejecting.statuses() == ["failed" if step.asks else "completed" for step in STEPS]
+
     for number, visit in stopping.items():
         reason, folder = stopped[number].result()
-        step = ASKED[number - 1]
+        done = ASKED[number - 1] - 1
         assert reason == "cancelled"
-        assert on_disk(folder) == files_of(STATES[step - 1])
-        assert [visit.rows[call]["status"] for call in visit.calls] == ["completed"] * (step - 1) + ["failed"]
+        assert on_disk(folder) == files_of(STATES[done])
+        assert visit.statuses() == ["completed"] * done + ["failed"]
         assert visit.said == ""
 
 
@@ -228,7 +221,7 @@ async def test_a_call_that_is_stopped_while_it_runs_has_done_all_or_nothing(kind
         reason, folder = stopped[number].result()
         assert reason == "cancelled" or number > ASKED[-1] - 1  # nothing holds up what comes behind the last question
         assert on_disk(folder) in (files_of(STATES[number - 1]), files_of(STATES[number]))
-        assert {visit.rows[call]["status"] for call in visit.calls} <= {"completed", "failed"}
+        assert set(visit.statuses()) <= {"completed", "failed"}
         assert len(visit.questions) <= sum(step <= number for step in ASKED) + 1
 
 
@@ -238,7 +231,7 @@ async def test_a_command_that_is_stopped_leaves_no_process(kind: str, tmp_path: 
         visit = Visit(stop_at_call=1)
         reason, _ = await site.visit(visit, "wait")
         assert reason == "cancelled"
-        assert visit.rows[visit.calls[0]]["status"] == "failed"
+        assert visit.statuses() == ["failed"]
 
 
 async def test_each_kind_of_call_is_shown_as_an_editor_wants_it(tmp_path: Path) -> None:
@@ -289,3 +282,25 @@ TITLES = [
     "Switch to mode `accept_edits`",
     "Ask: Which colour?",
 ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind", "terminals", "told"),
+    [
+        ("local", "runs", 0, "[exit code 3]"),
+        ("client", "runs", 1, ""),
+        ("client", "nothing", 0, "The editor runs no terminals, and this agent is set to use nothing else."),
+        ("auto", "nothing", 0, "[exit code 3]"),
+    ],
+)
+async def test_commands_run_where_the_user_wants_them(
+    choice: str, kind: str, terminals: int, told: str, tmp_path: Path
+) -> None:
+    async with at_work(kind, tmp_path, "--terminal", choice) as site:
+        visit = Visit()
+        await site.visit(visit)
+    (row,) = (row for row in visit.rows.values() if row["kind"] == "execute")
+    assert len(site.workshop.shells) == terminals
+    assert row["content"][-1]["type"] == ("terminal" if terminals else "content")
+    assert told in str(row["content"][-1])
+    assert row["status"] == ("failed" if "runs no terminals" in told else "completed")

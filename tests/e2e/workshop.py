@@ -52,6 +52,10 @@ class Visit:
         self.questions: list[Any] = []
         self.said = ""
 
+    def statuses(self) -> list[str]:
+        """The status of each call as it is now, in the order in which they were announced."""
+        return [self.rows[call]["status"] for call in self.calls]
+
 
 class Shell:
     """A terminal: a process with its output, its last bytes."""
