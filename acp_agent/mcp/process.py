@@ -1,8 +1,8 @@
 """A server's process. The rule it owns: when `end` returns, nothing of the process group is left.
 
 The child leads a group and session of its own, and only we hold the other end of its stdin: should we be killed,
-it reads EOF. It is ended by EOF, then SIGTERM, then SIGKILL, to the whole group, also when the leader went by
-itself: what it started may have stayed.
+it reads EOF, and a guard sees to the rest. It is ended by EOF, then SIGTERM, then SIGKILL, to the whole group, also
+when the leader went by itself: what it started may have stayed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from contextlib import suppress
 
 import anyio
 import anyio.lowlevel
+
+from acp_agent.mcp.guard import Guard
 
 __all__ = ["ServerProcess", "base_environment"]
 
@@ -52,6 +54,7 @@ class ServerProcess:
             start_new_session=True,
         )
         self.pid = self._popen.pid
+        self._guard = Guard(self.pid)
         self._went_by_itself = False
         self._pipes = [pipe for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr) if pipe]
         self._stdin, self._stdout, self._stderr = (pipe.fileno() for pipe in self._pipes)
@@ -94,6 +97,7 @@ class ServerProcess:
             if not await self._wait(self._is_gone, _TERM_GRACE):
                 self._signal_group(signal.SIGKILL)
                 await self._wait(self._is_gone, _KILL_GRACE)
+            self._guard.dismiss()
             for pipe in self._pipes[1:]:
                 pipe.close()
 

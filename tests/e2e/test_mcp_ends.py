@@ -70,17 +70,20 @@ def test_an_end_in_the_middle_of_a_call_leaves_no_server(end: str, tmp_path: Pat
         wait_for(lambda: not any(map(is_alive, running)))
 
 
-@pytest.mark.parametrize("mode", ["grandchild", "silent"])
-def test_an_agent_that_is_killed_leaves_no_server(mode: str, tmp_path: Path) -> None:
-    """Nobody is there to end it: it reads the end of its input."""
+@pytest.mark.parametrize("mode", ["grandchild", "silent", "stubborn"])
+def test_an_agent_that_is_killed_leaves_no_server_and_nothing_that_a_server_started(mode: str, tmp_path: Path) -> None:
+    """Nobody is there to end them: they read the end of their input, and what does not go by that is seen to."""
+    count = 2 if mode == "silent" else 3
     with Pipe("--scenario", play(tmp_path, {"hello": []}), cwd=tmp_path) as pipe:
         initialize(pipe)
         new_session(pipe, [server(mode, tmp_path), server("good", tmp_path)])
-        wait_for(lambda: len(processes_noted(tmp_path / "pids")) >= 2, 10)
-        running = processes_noted(tmp_path / "pids")
+        wait_for(lambda: len(processes_noted(tmp_path / "pids")) == count, 10)
+        wait_for(lambda: len(children_of(pipe.process.pid)) == count + 2)  # a guard for each server
+        running = children_of(pipe.process.pid)
+        assert set(processes_noted(tmp_path / "pids")) < set(running)
         pipe.process.kill()
         pipe.process.wait(GRACE)
-        wait_for(lambda: not is_alive(running[0]) and not is_alive(running[-1]))
+        wait_for(lambda: not any(map(is_alive, running)))
 
 
 @pytest.mark.parametrize("end", ["close", "stdin", "SIGTERM"])

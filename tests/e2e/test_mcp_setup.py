@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from acp import schema
 
@@ -172,3 +175,29 @@ def test_without_the_extra_each_server_is_a_failure_that_names_the_pip_line_and_
         for name in ("one", "web"):
             assert f"{name} cannot be used: MCP servers need the official SDK: pip install 'acp-agent[mcp]'." in told
         assert "Done." in told
+
+
+MODULES_AT_THE_END = """
+import os, sys
+sys.argv[0] = "acp-agent"
+real = os._exit
+os._exit = lambda code: (sys.stderr.write(" ".join(sys.modules)), sys.stderr.flush(), real(code))
+from acp_agent.__main__ import main
+main()
+"""
+
+
+def test_a_session_without_servers_never_imports_the_sdk(tmp_path: Path) -> None:
+    requests = [
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": 1}},
+        {"id": 2, "method": "session/new", "params": {"cwd": str(tmp_path), "mcpServers": []}},
+        {"id": 3, "method": "session/list"},
+    ]
+    lines = b"".join(msgspec.json.encode({"jsonrpc": "2.0"} | request) + b"\n" for request in requests)
+    command = [sys.executable, "-c", MODULES_AT_THE_END, "--state-dir", str(tmp_path / "s")]
+    done = subprocess.run(command, input=lines, capture_output=True, timeout=30, check=True)
+    assert b'"id":3' in done.stdout
+    loaded = set(done.stderr.decode().split())
+    assert "acp_agent.server" in loaded
+    assert not {"mcp", "mcp_types", "pydantic", "httpx2", "jsonschema"} & loaded
+    assert not [name for name in loaded if name.startswith("acp_agent.mcp.") and name != "acp_agent.mcp.servers"]
