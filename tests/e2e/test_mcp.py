@@ -127,7 +127,7 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_call_fails_that_call_a
     tmp_path: Path,
 ) -> None:
     pids = tmp_path / "pids"
-    turns = {"wait": [("mcp__slow__work", {})], "tools": []}
+    turns = {"wait": [("mcp__slow__work", {})]}
     editor = OfficialEditor()
     async with official(editor, "--scenario", play(tmp_path, turns), state=tmp_path / "s") as (agent, _):
         server = plain("slow", PID_FILE=str(pids), CANCEL_FILE=str(tmp_path / "cancel"))
@@ -142,7 +142,7 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_call_fails_that_call_a
     assert row["status"] == "failed"
     assert "The MCP server slow went away in the middle of the call." in shown(row)
     assert len(processes_noted(pids)) == 2
-    assert "slow: connected, 1 tools" in editor.text()
+    assert "slow: connected, 1 tool" in editor.text()
 
 
 async def test_a_server_at_an_address_that_is_killed_in_the_middle_of_a_call_fails_that_call(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from tests.mcp.support import FakeContext, call, running, told, toolset_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-EVERYTHING = shutil.which("mcp-server-everything")
+EVERYTHING = os.environ.get("MCP_SERVER_EVERYTHING") or shutil.which("mcp-server-everything")
 
 
 @pytest.mark.skipif(find_spec("mcp_server_time") is None, reason="mcp-server-time is not installed")
