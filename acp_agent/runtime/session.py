@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import anyio
 from msgspec import Struct
 
-from acp_agent.content import TextContent, clean_struct, clean_text
+from acp_agent.content import ContentBlock, TextContent, clean_struct, clean_text
 from acp_agent.events import (
     Command,
     CommandsChanged,
@@ -25,11 +25,12 @@ from acp_agent.events import (
     ModeChanged,
     NoticeRaised,
     OptionsChanged,
+    PromptInserted,
     SessionInfoChanged,
     ToolCallProgress,
     UsageChanged,
 )
-from acp_agent.history import HistoryMessage
+from acp_agent.history import HistoryMessage, UserMessage
 from acp_agent.runtime.client import ClientPort
 from acp_agent.runtime.definition import AgentDefinition, SessionCommand, SessionSetup
 from acp_agent.runtime.options import SessionOptions
@@ -280,6 +281,14 @@ class Session:
 
     def keep_header(self) -> None:
         self.store.put_header(self.header)
+
+    def add_prompt(self, message_id: str, content: list[ContentBlock]) -> None:
+        """A prompt is told, journalled and part of the history. It came in as JSON, so it is clean, and may be large."""
+        event, message = PromptInserted(message_id, content), UserMessage(message_id, content)
+        self.history.append(message)
+        self.store.append(self.id, [event, HistoryAdded(message)])
+        self.show(event)
+        self.touch()
 
     def add_history(self, message: HistoryMessage) -> None:
         message = clean_struct(message)

@@ -15,8 +15,8 @@ from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 
 from acp_agent.content import ContentBlock, Location, PlanEntry, StopReason, ToolKind, text_of
 from acp_agent.errors import ConnectionClosed, ModelError, RequestError
-from acp_agent.events import Event, MessageChunk, NoticeRaised, PlanChanged, PromptInserted, TurnEnded
-from acp_agent.history import AssistantMessage, HistoryMessage, ToolUse, UserMessage, missing_results
+from acp_agent.events import Event, MessageChunk, NoticeRaised, PlanChanged, TurnEnded
+from acp_agent.history import AssistantMessage, HistoryMessage, ToolUse, missing_results
 from acp_agent.log import get_logger
 from acp_agent.runtime.calls import Call
 from acp_agent.runtime.client import PermissionAnswer, PermissionQuestion
@@ -244,9 +244,7 @@ class Turn:
     def insert(self) -> None:
         """The prompt gets its message id and its place in the history."""
         self.ticket.insert(new_id("msg"))
-        self.session.emit(PromptInserted(self.message_id, self.content))
-        self.session.add_history(UserMessage(self.message_id, self.content))
-        self.session.touch()
+        self.session.add_prompt(self.message_id, self.content)
 
     async def run(self, work: Callable[[Turn], Awaitable[StopReason | None]]) -> None:
         """Do the work, and note how it ended. An exception that is a bug is raised, for the log."""
