@@ -283,7 +283,7 @@ class Session:
         self.store.put_header(self.header)
 
     def add_prompt(self, message_id: str, content: list[ContentBlock]) -> None:
-        """A prompt is told, journalled and part of the history. It came in as JSON, so it is clean, and may be large."""
+        """A prompt is told, journalled and part of the history. It came as JSON: it is clean, and may be large."""
         event, message = PromptInserted(message_id, content), UserMessage(message_id, content)
         self.history.append(message)
         self.store.append(self.id, [event, HistoryAdded(message)])
