@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
-from acp_agent.errors import RequestError, SettingsError, StoreError
+from acp_agent.errors import DecodeError, RequestError, SettingsError, StoreError
 from acp_agent.events import Event
 from acp_agent.runtime.client import ClientPort
 from acp_agent.runtime.definition import AgentDefinition, SessionSetup
@@ -308,10 +308,13 @@ class SessionManager:
         Raises `DecodeError` for an unknown option or value.
         """
         live = self.get(session_id)
-        session = live.session
-        if live.prompts.is_paused:
-            turn = self._lines.claim(session_id)
-            return lambda: self._set_when_open(live, turn, option_id, value, answer)
+        if not live.prompts.is_paused:
+            return self._change_option(live.session, option_id, value, answer)
+        turn = self._lines.claim(session_id)
+        live.openings += 1  # a prompt behind it waits for it too
+        return lambda: self._set_when_open(live, turn, option_id, value, answer)
+
+    def _change_option(self, session: Session, option_id: str, value: str | bool, answer: Answer) -> Work | None:
         mode = session.mode
         session.set_option(option_id, value)
 
@@ -324,11 +327,17 @@ class SessionManager:
     async def _set_when_open(
         self, live: LiveSession, turn: Place, option_id: str, value: str | bool, answer: Answer
     ) -> None:
-        async with turn:
-            pass
-        work = self.set_option(live.session.id, option_id, value, answer)
-        if work is not None:
-            await work()
+        try:
+            async with turn:
+                if live.is_gone:
+                    raise RequestError.unknown_session(live.session.id)
+                work = self._change_option(live.session, option_id, value, answer)
+            if work is not None:
+                await work()
+        except DecodeError as error:
+            raise RequestError.invalid_params(error.problem, error.path) from None
+        finally:
+            self._opened(live)
 
     # the end --------------------------------------------------------------------------------------------------------
 

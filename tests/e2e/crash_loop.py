@@ -137,7 +137,7 @@ class Crashes:
         life.result(life.ask("initialize", {"protocolVersion": 1}))
         if self.tally["rounds"] % ROUNDS_A_SESSION == 0:
             self.session_id = life.result(life.ask("session/new", place))["sessionId"]
-            self.base, self.shown, self.answered = [], [], set()
+            self.base, self.shown, self.answered, self.once = [], [], set(), {}
             mark = len(life.frames)
         else:
             life.result(life.ask("session/load", {"sessionId": self.session_id} | place))
