@@ -55,7 +55,8 @@ class Family:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.leader, number)
         for pid, entry in self._living.items():
-            if entry.group != self.leader and _same(_read_process(pid), entry):
+            found = _read_process(pid)  # it may have left the group since it was found
+            if found is not None and _same(found, entry) and found.group != self.leader:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
 

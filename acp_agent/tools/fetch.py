@@ -7,6 +7,7 @@ followed by hand, each checked like the first, and only within the host that the
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
@@ -211,13 +212,39 @@ def port_of(parts: SplitResult) -> int:
 
 
 async def _read_capped(response: httpx2.Response) -> tuple[bytes, bool]:
-    data = bytearray()
-    async with aclosing(response.aiter_bytes()) as blocks:
-        async for block in blocks:
-            data += block
-            if len(data) > MAX_BYTES:
-                return bytes(data[:MAX_BYTES]), True
-    return bytes(data), False
+    """The first `MAX_BYTES` of the page, and whether there are more. Nothing is unpacked beyond them."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    body = Body(encoding)
+    with anyio.CancelScope() as reading:  # cancelled, the client cleans up behind itself; left alone, it does not
+        async with aclosing(response.aiter_bytes() if encoding == "identity" else response.aiter_raw()) as blocks:
+            async for block in blocks:
+                if not body.take(block):
+                    if reading.cancel_called:
+                        break
+                    reading.cancel()
+    if body.is_broken:
+        raise ToolError(f"The page is compressed as {encoding}, which cannot be read.")
+    return bytes(body.data[:MAX_BYTES]), len(body.data) > MAX_BYTES
+
+
+class Body:
+    """What came of a page so far, unpacked. We ask for pages as they are; some servers pack them still."""
+
+    def __init__(self, encoding: str) -> None:
+        self.data = bytearray()
+        self.is_broken = encoding not in ("identity", "gzip", "x-gzip", "deflate")
+        self._unpack = None if encoding == "identity" else zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
+
+    def take(self, block: bytes) -> bool:
+        """Add a block; whether another one is wanted."""
+        room = MAX_BYTES + 1 - len(self.data)
+        if room <= 0 or self.is_broken:
+            return False
+        try:
+            self.data += self._unpack(block, room) if self._unpack else block
+        except zlib.error:
+            self.is_broken = True
+        return not self.is_broken and len(self.data) <= MAX_BYTES
 
 
 def _import_extra() -> None:

@@ -20,10 +20,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 def cut_text(text: str, limit: int) -> str:
     """`text` in about `limit` bytes of JSON: its head and tail, and between them how much is left out."""
-    if len(text) * 6 <= limit or _json_size(text) <= limit:
+    if len(text) * 6 <= limit or (len(text) <= limit and _json_size(text) <= limit):
         return text
-    middle = len(text) // 2
-    return join_ends(text[:middle], text[middle:], limit)
+    head, tail = min(limit, len(text) // 2), max(len(text) - limit, len(text) // 2)
+    missing = len(text[head:tail].encode(errors="replace"))
+    return join_ends(text[:head], text[tail:], limit, missing=missing)
 
 
 def join_ends(head: str, tail: str, limit: int, *, missing: int = 0) -> str:

@@ -96,6 +96,9 @@ class FakeCall:
         self.reports.append(content if isinstance(content, str) else list(content))
         self.on_report()
 
+    async def call_tool(self, tool: str | Tool, arguments: dict[str, Any] | None = None) -> ToolOutput:
+        raise NotImplementedError
+
     async def send_text(self, text: str) -> None:
         self.said.append(text)
 

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -267,3 +271,25 @@ async def test_local_asks_no_editor(call: FakeCall) -> None:
 def test_a_family_of_a_number_that_is_not_ours_is_empty() -> None:
     assert os.getpid() != 2**22 + 1
     assert not Family(2**22 + 1).find_living()
+
+
+LEAVER = """
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: (os.setsid(), print("left", flush=True)))
+print(os.getpid(), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_who_leaves_the_group_after_it_was_found_is_ended_too() -> None:
+    command = [f"{shlex.quote(sys.executable)} -c {shlex.quote(LEAVER)} & wait"]
+    with subprocess.Popen(command, shell=True, start_new_session=True, stdout=subprocess.PIPE) as leader:
+        assert leader.stdout is not None
+        leaver = int(leader.stdout.readline())
+        family = Family(leader.pid)
+        assert family.find_living()
+        os.kill(leaver, signal.SIGUSR1)
+        assert leader.stdout.readline() == b"left\n"
+        family.send_signal(signal.SIGKILL)
+        assert go_soon([leader.pid, leaver])

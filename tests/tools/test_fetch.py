@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import gzip
 import sys
-from collections.abc import AsyncIterator, Callable
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import httpx2
 import pytest
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.addresses import is_public, resolve_host
@@ -147,7 +151,7 @@ async def test_a_host_that_says_nothing_is_given_up(call: FakeCall) -> None:
         async with anyio.create_task_group() as tasks:
             listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
             tasks.start_soon(listener.serve, silent)
-            port = listener.extra(anyio.abc.SocketAttribute.local_port)
+            port = listener.extra(SocketAttribute.local_port)
             with pytest.raises(ToolError, match=r"within 0\.2 s|could not be fetched"):
                 await call.call(FetchUrl(allow_private=True, timeout=0.2), url=f"http://127.0.0.1:{port}/")
             tasks.cancel_scope.cancel()
@@ -169,13 +173,127 @@ async def test_a_real_connection_goes_to_the_resolved_address(call: FakeCall) ->
         async with anyio.create_task_group() as tasks:
             listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
             tasks.start_soon(listener.serve, serve)
-            port = listener.extra(anyio.abc.SocketAttribute.local_port)
+            port = listener.extra(SocketAttribute.local_port)
             tool = FetchUrl(allow_private=True, resolve=resolve)
             assert told(await call.call(tool, url=f"http://some.example:{port}/x")) == "ok"
             tasks.cancel_scope.cancel()
         await listener.aclose()
     assert b"GET /x HTTP/1.1\r\n" in requests[0]
     assert f"Host: some.example:{port}\r\n".encode() in requests[0]
+
+
+@asynccontextmanager
+async def serving(handler: Callable[[SocketStream], Awaitable[None]], host: str = "127.0.0.1") -> AsyncIterator[int]:
+    """The port of a server that leaves each connection to `handler`."""
+
+    async def serve(stream: SocketStream) -> None:
+        with suppress(anyio.BrokenResourceError):
+            async with stream:
+                await handler(stream)
+
+    async with await anyio.create_tcp_listener(local_host=host) as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, serve)
+        yield listener.extra(SocketAttribute.local_port)
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def listening(answer: bytes, host: str = "127.0.0.1") -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A server that says `answer` to each request and hangs up: its port, and what it was asked."""
+    requests: list[bytes] = []
+
+    async def respond(stream: SocketStream) -> None:
+        requests.append(await stream.receive())
+        await stream.send(answer)
+
+    async with serving(respond, host) as port:
+        yield port, requests
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "localhost", "LOCALHOST.", "127.1", "0", "0.0.0.0", "2130706433", "0177.0.0.1", "017700000001"),
+        *("0x7f.0.0.1", "0x7f000001", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]"),
+        *("127.0.0.1%2e", "\uff11\uff12\uff17.0.0.1", "127\u30020.0.1", "\u2460\u2461\u2466.0.0.1"),
+    ],
+)
+async def test_this_machine_is_refused_by_whatever_name_it_is_called(call: FakeCall, host: str) -> None:
+    with anyio.fail_after(5):
+        async with listening(OK) as (port, requests):
+            with pytest.raises(ToolError):
+                await call.call(FetchUrl(timeout=3), url=f"http://{host}:{port}/")
+    assert requests == []
+
+
+async def test_a_redirect_to_this_machine_is_refused(call: FakeCall) -> None:
+    """The page is at a public address as far as the tool can see; where it sends us is not."""
+    with anyio.fail_after(5):
+        async with listening(OK) as (inner, seen):
+            for location in (
+                f"http://127.0.0.1:{inner}/",
+                f"//[::ffff:127.0.0.1]:{inner}/",
+                f"http://localhost:{inner}/",
+            ):
+                redirect = httpx2.Response(302, headers={"Location": location})
+                tool = FetchUrl(transport=httpx2.MockTransport(lambda request, answer=redirect: answer))
+                output = await call.call(tool, url="http://93.184.216.34/")
+                assert "redirects to" in told(output)
+                with pytest.raises(ToolError, match="an address of this machine or a private network"):
+                    await call.call(tool, url=told(output).partition("redirects to ")[2].partition(", another")[0])
+    assert seen == []
+
+
+async def test_what_is_allowed_by_setting_is_fetched_on_this_machine_also_by_its_sixth_protocol(call: FakeCall) -> None:
+    with anyio.fail_after(5):
+        async with listening(OK, "::1") as (port, _):
+            assert told(await call.call(FetchUrl(allow_private=True), url=f"http://[::1]:{port}/")) == "ok"
+
+
+async def test_a_page_that_drips_is_given_up_in_time(call: FakeCall) -> None:
+    """No single read takes long; all of them together do."""
+
+    async def drip(stream: SocketStream) -> None:
+        await stream.receive()
+        await stream.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\n")
+        while True:
+            await stream.send(b".")
+            await anyio.sleep(0.01)
+
+    with anyio.fail_after(5):
+        async with serving(drip) as port:
+            with pytest.raises(ToolError, match=r"did not come within 0\.3 s"):
+                await call.call(FetchUrl(allow_private=True, timeout=0.3), url=f"http://127.0.0.1:{port}/")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+async def test_a_compressed_page_is_not_blown_up(call: FakeCall, pack: Callable[[bytes], bytes]) -> None:
+    """What is asked for is not compressed; who compresses all the same is read up to the cap, in little memory."""
+    name = pack.__module__.replace("zlib", "deflate").encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: " + name + b"\r\n"
+    with anyio.fail_after(10):
+        async with listening(head + b"Connection: close\r\n\r\n" + pack(b"x" * 2**26)) as (port, requests):
+            tracemalloc.start()
+            try:
+                output = await call.call(FetchUrl(allow_private=True), url=f"http://127.0.0.1:{port}/")
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+    assert b"accept-encoding: identity" in requests[0].lower()
+    assert output.raw_output["bytes"] == MAX_BYTES
+    assert peak < 8 * MAX_BYTES
+
+
+@pytest.mark.parametrize(("name", "body"), [("br", b"..."), ("gzip", b"no gzip"), ("gzip, gzip", b"...")])
+async def test_what_cannot_be_unpacked_is_an_error_that_says_so(call: FakeCall, name: str, body: bytes) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {name}\r\nConnection: close\r\n\r\n".encode()
+    with anyio.fail_after(5):
+        async with listening(head + body) as (port, _):
+            with pytest.raises(ToolError, match=rf"compressed as {name}"):
+                await call.call(FetchUrl(allow_private=True), url=f"http://127.0.0.1:{port}/")
 
 
 async def test_a_missing_extra_names_the_pip_line(call: FakeCall, monkeypatch: pytest.MonkeyPatch) -> None:
