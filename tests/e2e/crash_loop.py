@@ -129,7 +129,15 @@ class Crashes:
         self.answered: set[int] = set()
         self.known = (0, 0)
         self.mode_asked = 0
-        self.tally = {"rounds": 0, "rows": 0, "killed in a turn": 0, "cut calls": 0, "lost after their moment": 0}
+        self.was_running = False
+        self.tally = {
+            "rounds": 0,
+            "rows": 0,
+            "killed in a turn": 0,
+            "cut calls": 0,
+            "lost after their moment": 0,
+            "kept before it was told": 0,
+        }
 
     def round(self) -> None:
         life = Killed(self.state, self.random)
@@ -148,7 +156,8 @@ class Crashes:
         self.killed_at = life.kill()
         self.note(life, life.frames[mark:], prompts)
         self.tally["rounds"] += 1
-        self.tally["killed in a turn"] += any(number not in life.answers for number in prompts)
+        self.was_running = any(number not in life.answers for number in prompts)
+        self.tally["killed in a turn"] += self.was_running
 
     # what is done ---------------------------------------------------------------------------------------------------
 
@@ -260,7 +269,10 @@ class Crashes:
             when, value = self.once.get(name, (self.killed_at, None))
             if when < self.killed_at - MOMENT:
                 value = "ask" if value == "auto" else value
-                assert replay.state.get(name) == value, f"{name} is {replay.state.get(name)}, it was {value}"
+                found_value = replay.state.get(name)
+                is_newer = found_value != value and self.was_running  # kept, and killed before it could be told
+                self.tally["kept before it was told"] += is_newer
+                assert is_newer or found_value == value, f"{name} is {found_value}, it was {value}"
         assert all(value["status"] in ("completed", "failed") for (kind, _), value in rest.items() if kind == "call")
         self.base, self.once = found, {}
         self.tally["rows"] += len(rest)
