@@ -135,15 +135,26 @@ class AgentServer:
     # MCP ------------------------------------------------------------------------------------------------------------
 
     def _attach_mcp(self, session: Session, place: SessionPlace) -> SessionService | None:
-        """Connect the session's MCP servers in the background, if there are any; the answer does not wait."""
+        """Connect the session's MCP servers in the background, if there are any; the answer does not wait.
+
+        Of a session that is open they take the place of those that it has, unless they are the same.
+        """
         servers = [*self.definition.mcp_servers, *session.setup.mcp_servers, *place.mcp_servers]
-        if not servers:
+        if not (servers or session.services):
             return None
         from acp_agent.mcp.sampling import Sampler
         from acp_agent.mcp.toolset import McpToolset
         from acp_agent.runtime.terminals import ClientEditor
 
         assert self._connection is not None
+        for old in [service for service in session.services if isinstance(service, McpToolset)]:
+            if old.servers == servers:
+                return None
+            session.services.remove(old)
+            session.toolsets.remove(old)
+            self._connection.start(old.aclose, "mcp")
+        if not servers:
+            return None
         editor = ClientEditor(session.port, session.id)
         toolset = McpToolset(
             servers,

@@ -52,7 +52,8 @@ class McpToolset:
         declined. `sample(server_name, params)` gives a server that may have one a completion: the params and the result
         are those of MCP's `sampling/createMessage`; it is not offered to other servers.
         """
-        self._servers = list(servers)
+        self.servers = list(servers)
+        """As they are written, in order."""
         self._roots = list(roots)
         self._cwd = cwd
         self._log = logger.bind(session=log_name) if log_name else logger
@@ -123,7 +124,7 @@ class McpToolset:
         """How each server does, in order."""
         if not self._connections:
             state: McpState = "failed" if self._missing else "closed" if self._closing else "connecting"
-            return [McpStatus(server.name, server.transport, state, detail=self._missing) for server in self._servers]
+            return [McpStatus(server.name, server.transport, state, detail=self._missing) for server in self.servers]
         return [
             McpStatus(
                 connection.server.name,
@@ -148,7 +149,7 @@ class McpToolset:
 
     async def _load(self) -> None:
         """Import the SDK, in a thread because it takes most of a second, and make the connections."""
-        if not self._servers:
+        if not self.servers:
             return
         try:
             connection, answers = await anyio.to_thread.run_sync(_import_sdk, abandon_on_cancel=True)
@@ -156,7 +157,7 @@ class McpToolset:
             self._missing = _MISSING
             self._log.warning("mcp sdk missing", error=str(error))
             return
-        slugs = server_slugs([server.name for server in self._servers])
+        slugs = server_slugs([server.name for server in self.servers])
         self._connections = [
             connection(
                 server,
@@ -171,7 +172,7 @@ class McpToolset:
                 log=self._log.bind(server=server.name),
                 on_change=self._check_settled,
             )
-            for server, slug in zip(self._servers, slugs, strict=True)
+            for server, slug in zip(self.servers, slugs, strict=True)
         ]
 
     def _check_settled(self) -> None:

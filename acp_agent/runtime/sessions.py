@@ -134,6 +134,8 @@ class SessionManager:
         live.openings += 1
         live.session.hold()
         is_open = not live.prompts.is_paused  # else nothing happens in it yet, and its journal may still be mended
+        if is_open:
+            self._serve(live.session, place)
         journal = self.store.read_journal(live.session.id) if replay and is_open else None
 
         async def work() -> None:
@@ -197,6 +199,7 @@ class SessionManager:
     async def _begin_life(self, session: Session, place: SessionPlace) -> None:
         """It is restored, and open once this is kept."""
         self._serve(session, place)
+        session.notices.extend(session.options.replaced)
         session.keep_header()
         if self.store.durable:
             await self.store.commit()
@@ -255,12 +258,11 @@ class SessionManager:
         return live
 
     def _serve(self, session: Session, place: SessionPlace) -> None:
-        """Attach what lives with the session, and what the user should hear of first."""
+        """Attach what lives with the session."""
         service = self._attach(session, place)
         if service is not None:
             session.services.append(service)
             session.toolsets.append(service)
-        session.notices.extend(session.options.replaced)
 
     def fork(self, session_id: str, place: SessionPlace, answer: Answer) -> Work:
         """Make a session that begins with the conversation of another, as it is now, and goes its own way."""

@@ -12,13 +12,14 @@ import msgspec
 import pytest
 from acp import schema
 
-from tests.e2e.editor import OfficialEditor, Pipe, official
+from tests.e2e.editor import OfficialEditor, Pipe, is_alive, official
 from tests.e2e.mcp_scenes import (
     environment,
     initialize,
     new_session,
     plain,
     play,
+    processes_noted,
     prompt,
     rows,
     server_json,
@@ -26,6 +27,7 @@ from tests.e2e.mcp_scenes import (
     stdio,
     without_the_extra,
 )
+from tests.e2e.test_process import wait_for
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -95,6 +97,44 @@ async def test_servers_are_connected_in_new_load_and_resume(tmp_path: Path) -> N
         await agent.resume_session(cwd=str(tmp_path), session_id=session.session_id, mcp_servers=servers)
         await prompt(agent, session.session_id, "go")
     assert [(row["status"], shown(row)) for row in rows(editor)] == [("completed", "done")] * 3
+
+
+def test_a_session_that_is_open_gets_the_servers_of_its_next_load_and_keeps_those_that_are_the_same(
+    tmp_path: Path,
+) -> None:
+    pids = tmp_path / "pids"
+    one, two = (server_json("good", name=name, env={"PID_FILE": str(pids)}) for name in ("one", "two"))
+    with Pipe("--scenario", play(tmp_path, {"go": []}), cwd=tmp_path) as pipe:
+        initialize(pipe)
+        params = {"sessionId": new_session(pipe, [one]), "cwd": str(tmp_path)}
+        for number, (method, servers, shown_now) in enumerate(
+            [
+                ("session/resume", [one], "- one: connected, 1 tool"),
+                ("session/load", [two], "- two: connected, 1 tool"),
+                ("session/load", [], "This session has no MCP servers."),
+            ]
+        ):
+            pipe.write({"id": 100 + number, "method": method, "params": params | {"mcpServers": servers}})
+            assert "result" in pipe.answer(100 + number)
+            pipe.received.clear()
+            pipe.write(pipe.prompt("/mcp", number + 2))
+            assert pipe.answer(number + 2)["result"] == {"stopReason": "end_turn"}
+            assert shown_now in str(pipe.received)
+            assert len(processes_noted(pids)) == min(number + 1, 2)
+        wait_for(lambda: not any(map(is_alive, processes_noted(pids))))
+
+
+def test_servers_are_connected_for_a_fork(tmp_path: Path) -> None:
+    scenario = play(tmp_path, {"go": [("mcp__good__work", {})]})
+    with Pipe("--scenario", scenario, "--unstable", "fork", cwd=tmp_path) as pipe:
+        initialize(pipe)
+        params = {"sessionId": new_session(pipe, []), "cwd": str(tmp_path), "mcpServers": [server_json("good")]}
+        pipe.write({"id": 5, "method": "session/fork", "params": params})
+        pipe.session_id = pipe.answer(5)["result"]["sessionId"]
+        pipe.write({"id": 6, "method": "session/set_mode", "params": {"sessionId": pipe.session_id, "modeId": "auto"}})
+        pipe.write(pipe.prompt("go"))
+        assert pipe.answer(3)["result"] == {"stopReason": "end_turn"}
+    assert "'text': 'done'" in str(pipe.received)
 
 
 @pytest.mark.parametrize(
