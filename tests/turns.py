@@ -52,6 +52,8 @@ def random_prompt(random: Random, number: int, *, pause: float = 0.0, used: int 
         script["title"] = f"title {number}"
     if random.random() < 0.2:
         script["block"] = True
+    if random.random() < 0.2:
+        script["notice"] = f"notice {number}"
     if random.random() < 0.25:
         script["end"] = random.choice(("error", "refusal", "max_tokens"))
     more = [random.choice(BLOCKS) for _ in range(random.choice((0, 0, 1, 3)))]
@@ -207,6 +209,8 @@ def make_script_agent(store: SessionStore | Callable[[], SessionStore] = MemoryS
         script = json.loads(text_of(turn.content[:1]))
         if "title" in script:
             turn.set_title(script["title"])
+        if "notice" in script:
+            turn.send_notice("warning", script["notice"], "and why")
         if "block" in script:
             await turn.send_text("before the picture")
             await turn.send_content(ImageContent("aGk=", "image/png"))

@@ -40,7 +40,7 @@ class Plan(Struct):
 def plans(draw: st.DrawFn) -> Plan:
     random = draw(st.randoms(use_true_random=False))
     prompts = [random_prompt(random, number) for number in range(draw(st.integers(1, 4)))]
-    deeds = st.sampled_from(["cancel", "plan", "auto"])
+    deeds = st.sampled_from(["cancel", "plan", "auto", "load"])
     return Plan(prompts, draw(st.integers(1, 3)), draw(st.dictionaries(st.integers(1, 40), deeds, max_size=3)))
 
 
@@ -49,6 +49,7 @@ class User:
 
     def __init__(self, client: ConnectedClient, plan: Plan) -> None:
         self.client = client
+        self.load: Asked | None = None
         self._asked: list[Asked] = []
         self._plan = plan
         self._seen = 0
@@ -62,6 +63,10 @@ class User:
         match self._plan.at_update.get(self._seen):
             case "cancel":
                 self.client.cancel()
+            case "load" if self.load is None:
+                params = session | {"cwd": "/", "mcpServers": []}
+                self.load = self.client.start_request("session/load", params)
+                self._asked.append(self.load)
             case "plan" | "auto" as mode:
                 self._asked.append(self.client.start_request("session/set_mode", session | {"modeId": mode}))
 
@@ -128,24 +133,38 @@ async def check_plan(plan: Plan, make_store: Callable[[], SessionStore]) -> None
 async def play_and_compare(agent: Agent, plan: Plan) -> None:
     async with TestClient(agent, permission=answer_of, cwd="/").connect() as client:
         session = await client.new_session()
-        await client.wait_for_update("available_commands_update")
-        handles = await User(client, plan).say_all()
-        inserted = await journalled(agent.open_store(), session.session_id)
-        check_inserted(handles, inserted)
-        live = shown_live(client, plan, handles, inserted)
         assert session.modes is not None
-        live.state.setdefault("mode", session.modes.current_mode_id)
-        live.state.setdefault("options", {"mode": session.modes.current_mode_id})
+        await client.wait_for_update("available_commands_update")
+        user = User(client, plan)
+        handles = await user.say_all()
+        inserted = await journalled(agent.open_store(), session.session_id)
+        if user.load is None:
+            check_inserted(handles, inserted)
+            live = shown_live(client, plan, handles, inserted)
+            mode = session.modes.current_mode_id
+            live.state = {"mode": mode, "options": {"mode": mode}} | live.state
+        else:
+            live = shown_since(client, user.load)
         again = await replayed(client)
-        assert again.rows == live.rows
+        assert seen(again, user) == seen(live, user)
         assert again.state == live.state
         await client.close_session()
-        restored = live.state | ({"mode": "ask", "options": {"mode": "ask"}} if live.state["mode"] == "auto" else {})
         later = await replayed(client)
-        assert later.rows == live.rows
-        assert later.state == restored
-        known = await client.prompt("known")
-        assert known.stop_reason == "end_turn"
+        assert later.rows == again.rows
+        is_auto = live.state["mode"] == "auto"
+        assert later.state == live.state | ({"mode": "ask", "options": {"mode": "ask"}} if is_auto else {})
+        assert (await client.prompt("known")).stop_reason == "end_turn"
+
+
+def shown_since(client: ConnectedClient, load: Asked) -> Rows:
+    """What a client has on show that forgot everything when it loaded, in the middle of whatever went on."""
+    first = next(each for each in client.updates(kind="user_message_chunk") if each.index > load.sent.index)
+    return Rows(update for update in client.updates() if update.index >= first.index)
+
+
+def seen(rows: Rows, user: User) -> list[Any]:
+    """The rows, without the user's own if there was a load: then it knows of some by the replay, of others itself."""
+    return [row for row in rows.rows if row[0] != "user" or user.load is None]
 
 
 def check_inserted(handles: list[PromptHandle], inserted: list[str]) -> None:
@@ -158,13 +177,13 @@ def check_inserted(handles: list[PromptHandle], inserted: list[str]) -> None:
             assert handle.updates == []
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=20, deadline=None, suppress_health_check=QUIET)
 @given(plan=plans())
 async def test_the_replay_of_random_turns_shows_what_was_shown(plan: Plan) -> None:
     await check_plan(plan, MemoryStore)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=8, deadline=None, suppress_health_check=QUIET)
 @given(plan=plans())
 async def test_the_replay_of_random_turns_from_disk_shows_what_was_shown(plan: Plan) -> None:
     with TemporaryDirectory() as state:
