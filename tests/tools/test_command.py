@@ -47,7 +47,9 @@ async def run_until_printed(call: FakeCall, command: str, tool: RunCommand | Non
             tasks.start_soon(lambda: call.call(tool or RunCommand(), command=command))
             await printed.wait()
             tasks.cancel_scope.cancel()
-    (item,) = call.reports[-1]
+    last = call.reports[-1]
+    assert not isinstance(last, str)
+    (item,) = last
     assert isinstance(item, ContentItem)
     assert isinstance(item.content, TextContent)
     return [int(word) for word in item.content.text.split() if word.isdecimal()]

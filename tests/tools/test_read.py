@@ -120,10 +120,10 @@ async def test_what_the_list_shows_can_be_read_whatever_its_bytes(call: FakeCall
         Path(os.fsdecode(os.fsencode(root) + b"/" + name)).write_bytes(name)
     listed = told(await call.call(ListDirectory())).replace("new\nline", "NEWLINE").split("\n")
     assert len(listed) == len(names)
-    for name in listed:
-        name.encode()
-        if name != "NEWLINE":
-            await call.call(ReadFile(), path=name)
+    for shown_as in listed:
+        shown_as.encode()
+        if shown_as != "NEWLINE":
+            await call.call(ReadFile(), path=shown_as)
     assert told(await call.call(ReadFile(), path="caf\\xe9.txt")) == "café.txt\n"
 
 
