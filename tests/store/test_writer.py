@@ -156,6 +156,8 @@ async def test_a_fault_of_ours_leaves_nobody_waiting() -> None:
         await question.answer()
     with anyio.fail_after(5), pytest.raises(StoreError, match="closed"):
         await writer.ask(list[str]).answer()
+    assert writer._thread is not None
+    writer._thread.join(5)  # what it raised is this test's, not the next one's
 
 
 def test_a_loop_that_ended_before_its_answer_does_no_harm(disk: Disk, anyio_backend: str) -> None:
