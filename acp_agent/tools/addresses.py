@@ -9,7 +9,7 @@ import anyio
 
 from acp_agent.errors import ToolError
 
-__all__ = ["is_public", "resolve_host"]
+__all__ = ["is_public", "literal_address", "resolve_host"]
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
@@ -25,6 +25,15 @@ def is_public(address: str) -> bool:
         if ip.ipv4_mapped:
             candidates.remove(ip)  # what it maps to is what counts
     return all(one.is_global and not one.is_multicast for one in candidates if one is not None)
+
+
+def literal_address(host: str) -> str:
+    """The address that `host` spells, in whatever way; empty for a name. Asks nobody."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return ""
+    return str(found[0][4][0])
 
 
 async def resolve_host(host: str, port: int) -> list[str]:

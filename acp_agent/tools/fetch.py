@@ -8,7 +8,7 @@ followed by hand, each checked like the first, and only within the host that the
 from __future__ import annotations
 
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 
 from acp_agent.content import ContentItem, TextContent
 from acp_agent.errors import ToolError
-from acp_agent.tools.addresses import is_public, resolve_host
+from acp_agent.tools.addresses import is_public, literal_address, resolve_host
 from acp_agent.tools.arguments import ArgumentTool, decode_arguments
 from acp_agent.tools.base import Proposal, ToolContext, ToolOutput
 from acp_agent.tools.text import DISPLAY_LIMIT, MODEL_LIMIT, cut_text, visible
@@ -95,6 +95,10 @@ class FetchUrl(ArgumentTool):
         )
 
     async def prepare(self, proposal: Proposal, context: ToolContext) -> None:
+        """Nobody is asked for what is refused anyway; a name is looked up only when the user agreed."""
+        host = check_url(decode_arguments(FetchArguments, proposal.arguments).url).hostname or ""
+        if address := literal_address(host):
+            self._check_addresses(host, [address])
         await anyio.to_thread.run_sync(_import_extra)
 
     async def run(self, proposal: Proposal, context: ToolContext) -> ToolOutput:
@@ -161,10 +165,13 @@ class FetchUrl(ArgumentTool):
     async def _address_of(self, host: str, port: int) -> str:
         """The one address to connect to. One that is not public among them makes the whole host unfit."""
         addresses = await self._resolve(host, port)
+        self._check_addresses(host, addresses)
+        return addresses[0].partition("%")[0]
+
+    def _check_addresses(self, host: str, addresses: Sequence[str]) -> None:
         private = [address for address in addresses if not is_public(address)]
         if private and not self.allow_private:
             raise ToolError(f"{host} is at {private[0]}, an address of this machine or a private network.")
-        return addresses[0].partition("%")[0]
 
     async def _answer(self, page: Page) -> ToolOutput:
         if page.elsewhere:

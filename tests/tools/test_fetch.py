@@ -229,6 +229,14 @@ async def test_this_machine_is_refused_by_whatever_name_it_is_called(call: FakeC
     assert requests == []
 
 
+async def test_an_address_of_this_machine_is_refused_before_anybody_is_asked(call: FakeCall) -> None:
+    for host in ("127.0.0.1", "2130706433", "[::ffff:10.0.0.1]", "0x7f.1"):
+        with pytest.raises(ToolError, match="an address of this machine or a private network"):
+            await call.propose(FetchUrl(), url=f"http://{host}/")
+        await call.propose(FetchUrl(allow_private=True), url=f"http://{host}/")
+    await call.propose(FetchUrl(), url="http://localhost/")  # a name says nothing until it is looked up
+
+
 async def test_a_redirect_to_this_machine_is_refused(call: FakeCall) -> None:
     """The page is at a public address as far as the tool can see; where it sends us is not."""
     with anyio.fail_after(5):
