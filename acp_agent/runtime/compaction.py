@@ -80,9 +80,11 @@ async def compact(turn: Turn, model: Model) -> bool:
 async def _summarise(model: Model, session: Session, messages: list[HistoryMessage]) -> str:
     asked = UserMessage(new_id("msg"), [TextContent(INSTRUCTIONS)])
     request = ModelRequest(session_id=f"{session.id}/summary", messages=[*messages, asked])
-    async with aclosing(model.stream(request)) as events:
-        parts = [event.text async for event in events if isinstance(event, TextDelta)]
-    model.forget(request.session_id)
+    try:
+        async with aclosing(model.stream(request)) as events:
+            parts = [event.text async for event in events if isinstance(event, TextDelta)]
+    finally:
+        model.forget(request.session_id)
     summary = "".join(parts).strip()
     if not summary:
         raise ModelError("The model gave no summary of the conversation.", kind="protocol")
@@ -107,10 +109,7 @@ def _trimmed(result: ToolResult) -> ToolResult:
 
 def _start_of_prompt(messages: list[HistoryMessage]) -> int:
     """Where the last prompt stands: it and what follows are kept as they are."""
-    for index in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[index], UserMessage):
-            return index
-    return len(messages)
+    return max((index for index, message in enumerate(messages) if isinstance(message, UserMessage)), default=0)
 
 
 def _length(messages: list[HistoryMessage]) -> int:

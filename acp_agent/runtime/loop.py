@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from itertools import takewhile
 
 from anyio import to_thread
 from msgspec import Struct, structs
@@ -74,7 +75,8 @@ async def run_model(turn: Turn) -> StopReason:
 async def _receive_within_context(turn: Turn, model: Model, tools: dict[str, Tool]) -> Reply:
     """A reply, after making room where it is needed: by the count of the last one, or because the provider says so."""
     if is_nearly_full(turn.session):
-        await make_room(turn, model)
+        with suppress(ModelError):  # it is shown as failed, and there is still some room
+            await make_room(turn, model)
     try:
         return await _receive(turn, model, tools)
     except ModelError as error:
@@ -137,7 +139,4 @@ def _tell_usage(turn: Turn, model: Model, usage: UsageDelta | None) -> None:
 
 def _before_prompt(history: list[HistoryMessage], message_id: str) -> list[HistoryMessage]:
     """A refused prompt, and what followed it, is not shown to the model again."""
-    for index, message in enumerate(history):
-        if isinstance(message, UserMessage) and message.message_id == message_id:
-            return history[:index]
-    return history
+    return list(takewhile(lambda each: not isinstance(each, UserMessage) or each.message_id != message_id, history))
