@@ -172,7 +172,7 @@ async def test_one_line_goes_through_every_stop_and_comes_back(monkeypatch: pyte
     journey.watch("session", SessionManager, "prompt")
     journey.watch("turn", Turn, "run")
     journey.watch("executor", ToolExecutor, "run_step")
-    journey.watch("event", Session, "emit")
+    journey.watch("event", Session, "show")
     journey.watch("question", EditorPort, "request_permission")
     journey.watch("notification", Connection, "notify")
     deployed: list[str] = []
