@@ -105,6 +105,27 @@ def test_a_session_that_another_process_has_is_refused_by_its_pid_and_free_when_
         assert second.answer(6)["result"] == {"stopReason": "end_turn"}
 
 
+@pytest.mark.parametrize("flags", [[], ["--unstable", "fork"]])
+def test_fork_is_there_with_its_flag_and_only_then(flags: list[str], scenario: str, tmp_path: Path) -> None:
+    with Pipe("--scenario", scenario, *flags, cwd=tmp_path) as pipe:
+        source = pipe.open_session()
+        offered = pipe.received[0]["result"]["agentCapabilities"]["sessionCapabilities"]
+        assert ("fork" in offered) is bool(flags)
+        assert say(pipe, "quick", 3) == "quick answer"
+        answer = load(pipe, source, 4, "session/fork")
+        if not flags:
+            assert answer["error"]["code"] == -32601
+            return
+        pipe.session_id = answer["result"]["sessionId"]
+        assert pipe.session_id != source
+        assert say(pipe, "quick", 5) == "quick answer"
+        pipe.received.clear()
+        pipe.write({"id": 6, "method": "session/close", "params": {"sessionId": pipe.session_id}})
+        pipe.answer(6)
+        load(pipe, pipe.session_id, 7)
+        assert str(pipe.received).count("quick answer") == 2
+
+
 # damage ---------------------------------------------------------------------------------------------------------------
 
 
