@@ -16,7 +16,7 @@ from acp_agent.content import StopReason
 from acp_agent.errors import RequestError
 from acp_agent.log import get_logger
 from acp_agent.runtime.session import Session
-from acp_agent.runtime.tickets import Ticket
+from acp_agent.runtime.tickets import Outcome, Ticket
 from acp_agent.runtime.timers import Timer
 from acp_agent.runtime.turn import Turn
 
@@ -88,8 +88,14 @@ class PromptQueue:
             return
         turn = self.turn = Turn(self.session, self._waiting.popleft())
         turn.on_cancelled = self._start_grace
-        turn.insert()
-        self._spawn(lambda: self._run(turn), "turn")
+        try:
+            turn.insert()
+            self._spawn(lambda: self._run(turn), "turn")
+        except BaseException:  # a store that raises where it must not: this prompt fails, those behind it go on
+            turn.is_over = True
+            turn.ticket.finish(Outcome(error=RequestError.internal()))
+            self._done(turn)
+            raise
 
     async def _run(self, turn: Turn) -> None:
         try:

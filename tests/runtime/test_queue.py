@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from acp_agent.agent import Agent
+from acp_agent.events import Event
 from acp_agent.runtime.turn import Turn
+from acp_agent.store.memory import MemoryStore
 from acp_agent.testing import TestClient
 from tests.runtime.support import Gate, handler_agent
 
@@ -130,3 +133,28 @@ async def test_a_turn_that_failed_lets_the_next_one_run() -> None:
         assert result.error is not None
         assert (result.error.code, result.error.message, result.error.data) == (-32603, "Internal error", None)
         assert (await fine.wait()).stop_reason == "end_turn"
+
+
+async def test_a_store_that_raises_fails_the_prompt_it_raised_at_and_no_other() -> None:
+    class Broken(MemoryStore):
+        raises = True
+
+        def append(self, session_id: str, events: list[Event]) -> None:
+            if self.raises:
+                raise RuntimeError("a store must not raise")
+            super().append(session_id, events)
+
+    store = Broken()
+    agent = Agent("broken-store", store=store)
+
+    @agent.on_prompt
+    async def answer(turn: Turn) -> None:
+        await turn.send_text("answered")
+
+    async with TestClient(agent).connect() as client:
+        await client.new_session()
+        failed = await client.prompt("first")
+        assert failed.error is not None
+        assert failed.error.code == -32603
+        store.raises = False
+        assert (await client.prompt("second")).text == "answered"
