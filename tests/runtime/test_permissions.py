@@ -274,6 +274,26 @@ async def test_rules_come_before_the_user() -> None:
     assert ran == ["ls -l"]
 
 
+async def test_a_tool_that_is_switched_off_asks_nobody_and_does_not_run_in_any_mode() -> None:
+    ran = Ran()
+    agent = Agent("tested", model=PlayedModel(*[[ToolUse("launch")], DONE] * 2))
+
+    @agent.tool(permission="deny")
+    async def launch() -> str:
+        """Launch it."""
+        ran.append("launched")
+        return "launched"
+
+    async with TestClient(agent).connect() as client:
+        await client.new_session()
+        for mode in ("ask", "auto"):
+            await client.set_mode(mode)
+            row = (await client.prompt("go")).tool_call
+            assert (row.status, row.text) == ("failed", "This tool is switched off.")
+        assert client.questions == []
+    assert ran == []
+
+
 async def test_a_remembered_allow_does_not_pass_a_deny_rule_or_plan_mode() -> None:
     agent, _, ran = make_agent([run("make")], DONE, [run("make")])
     async with TestClient(agent, permission="allow_always").connect() as client:
@@ -297,12 +317,13 @@ async def test_nothing_is_said_of_a_call_while_its_question_is_open() -> None:
 
 
 async def test_an_agents_own_loop_goes_through_the_same_gate() -> None:
-    ran = Ran()
+    ran, opened = Ran(), list[str]()
     agent = Agent("tested")
 
     @agent.on_prompt
     async def work(turn: Any) -> None:
         call = turn.open_tool_call("deploy", {"to": "staging"}, title="Deploy", kind="execute", key="staging")
+        opened.append(call.tool_call_id)
         if await call.ask_permission():
             call.report("half way")
             ran.append("deployed")
@@ -315,4 +336,5 @@ async def test_an_agents_own_loop_goes_through_the_same_gate() -> None:
         client.permission = "never"
         with anyio.fail_after(5):
             assert (await client.prompt("go")).tool_statuses == ["pending", "in_progress", "completed"]
+        assert [row.tool_call_id for row in client.tool_calls()] == opened
     assert ran == ["deployed", "deployed"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -15,16 +17,29 @@ from structlog.processors import format_exc_info
 from structlog.testing import capture_logs
 
 from acp_agent import Agent
-from acp_agent.store.base import SessionStore
+from acp_agent.content import ContentBlock, TextContent
+from acp_agent.events import (
+    Event,
+    HistoryAdded,
+    MessageChunk,
+    PromptInserted,
+    ToolCallChanged,
+    ToolCallOpened,
+)
+from acp_agent.history import AssistantMessage, ToolResult, ToolUse, UserMessage
+from acp_agent.store.base import SessionHeader, SessionStore
 from acp_agent.store.memory import MemoryStore
 from acp_agent.store.sqlite import SqliteStore
 from acp_agent.testing import ConnectedClient, PromptHandle, TestClient
 from acp_agent.testing.link import Asked
 from acp_agent.testing.transcript import Frame
+from acp_agent.transports.memory import memory_pair
+from tests.runtime.support import is_whole, last_request, make_agent
 from tests.turns import Rows, answer_of, make_script_agent, random_prompt
 
 pytestmark = pytest.mark.anyio
 
+DAY = "2026-01-02T03:04:05.000Z"
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
@@ -113,7 +128,6 @@ async def journalled(store: SessionStore, session_id: str) -> list[str]:
     """The numbers of the prompts that were inserted."""
     from contextlib import aclosing
 
-    from acp_agent.events import PromptInserted
     from tests.turns import script_of
 
     async with aclosing(store.read_journal(session_id)) as events:
@@ -175,6 +189,77 @@ def check_inserted(handles: list[PromptHandle], inserted: list[str]) -> None:
         if str(number) not in inserted:
             assert result == {"stopReason": "cancelled"}
             assert handle.updates == []
+
+
+async def test_a_call_that_a_crash_left_open_is_shown_as_failed_and_kept_so() -> None:
+    store = MemoryStore()
+    store.put_header(SessionHeader(session_id="sess_1", cwd="/", created_at=DAY, updated_at=DAY))
+    prompt: list[ContentBlock] = [TextContent("build it")]
+    use = ToolUse("make", {"target": "all"}, call_id="call_1")
+    store.append(
+        "sess_1",
+        [
+            PromptInserted("msg_1", prompt),
+            HistoryAdded(UserMessage("msg_1", prompt)),
+            HistoryAdded(AssistantMessage("msg_2", "Building.", tool_uses=[use])),
+            ToolCallOpened("call_1", "Make all", "make", raw_input={"target": "all"}),
+            ToolCallChanged("call_1", "in_progress"),
+        ],
+    )
+    agent, model, _ = make_agent(store=store)
+    async with TestClient(agent, cwd="/").connect() as client:
+        await client.load_session("sess_1")
+        (row,) = client.tool_calls()
+        assert (row.title, row.status) == ("Make all", "failed")
+        assert row.text == "Interrupted: the agent stopped before this finished."
+        assert is_whole(await last_request(client, model))
+        results = [message for message in model.requests[-1].messages if isinstance(message, ToolResult)]
+        assert [result.call_id for result in results] == ["call_1"]
+        await client.close_session()
+        before = len(client.updates())
+        await client.load_session("sess_1")
+        statuses = [update.fields["status"] for update in client.updates()[before:] if "toolCallId" in update.fields]
+        assert statuses == ["pending", "in_progress", "failed"]
+
+
+async def test_a_long_replay_waits_for_a_client_that_reads_slowly() -> None:
+    """No more of it is read from the store than there is room for; and all of it arrives."""
+    store = MemoryStore()
+    store.put_header(SessionHeader(session_id="sess_1", cwd="/", created_at=DAY, updated_at=DAY))
+    texts = [f"{number} " + "x" * 8000 for number in range(2000)]
+    store.append("sess_1", [MessageChunk("agent", f"msg_{n}", TextContent(text)) for n, text in enumerate(texts)])
+    read: list[Event] = []
+    read_journal = store.read_journal
+
+    async def watched(session_id: str) -> AsyncGenerator[Event, None]:
+        async for event in read_journal(session_id):
+            read.append(event)
+            yield event
+
+    agent, _, _ = make_agent(store=store)
+    ours, theirs = memory_pair()
+    with pytest.MonkeyPatch.context() as patch, anyio.fail_after(20):
+        patch.setattr(store, "read_journal", watched)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(agent.serve, theirs)
+            ours.write(memoryview(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'))
+            params = b'{"sessionId":"sess_1","cwd":"/","mcpServers":[]}'
+            ours.write(memoryview(b'{"jsonrpc":"2.0","id":2,"method":"session/load","params":%b}\n' % params))
+            for _ in range(2000):
+                await checkpoint()
+            held = len(read)
+            received = bytearray()
+
+            def feed(block: bytes) -> None:
+                received.extend(block)
+                if b'"id":2,' in block:
+                    ours.send_eof()
+
+            await ours.pump(feed)
+    assert 0 < held < 200
+    assert len(read) == 2000
+    assert all(text.encode() in received for text in (texts[0], texts[-1]))
+    assert received.count(b"agent_message_chunk") == 2000
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=QUIET)

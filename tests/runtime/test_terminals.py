@@ -114,6 +114,22 @@ async def test_an_editor_that_cannot_wait_is_asked_for_its_output() -> None:
         assert await shell.wait() == ended(0)
 
 
+async def test_an_output_that_is_not_answered_now_and_then_is_asked_for_again() -> None:
+    hiccup = RequestError(-32603, "busy")
+    port, shell = terminal(wait=never, output=[hiccup, hiccup, RUNNING, hiccup, hiccup, ended(1)])
+    with anyio.fail_after(5):
+        assert (await shell.wait()).exit_code == 1
+    assert port.verbs().count("output") >= 6
+
+
+async def test_an_editor_that_can_neither_wait_nor_tell_its_output_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acp_agent.runtime.terminals.QUICK_POLL_SECONDS", 0.01)
+    port, shell = terminal(wait=REFUSED, output=REFUSED)
+    with anyio.fail_after(5), pytest.raises(ToolError):
+        await shell.wait()
+    assert 3 <= port.verbs().count("output") < 10
+
+
 async def test_an_empty_answer_is_an_exit_of_unknown_code() -> None:
     _, shell = terminal(wait=TerminalOutput(text="", exited=True), output=RequestError(-32603, "gone"))
     assert await shell.wait() == TerminalOutput(text="", exited=True)

@@ -10,11 +10,12 @@ import pytest
 from acp_agent.agent import Agent
 from acp_agent.content import ImageContent, PlanEntry
 from acp_agent.errors import ModelError, RequestError
+from acp_agent.events import NoticeRaised
 from acp_agent.history import AssistantMessage, UserMessage
 from acp_agent.models.base import Finish, TextDelta, ThoughtDelta, UsageDelta
 from acp_agent.runtime.turn import Turn
 from acp_agent.testing import TestClient
-from tests.runtime.support import DONE, PlayedModel, handler_agent, is_whole, last_request, make_agent, run
+from tests.runtime.support import DONE, PlayedModel, handler_agent, is_whole, last_request, look, make_agent, run
 
 pytestmark = pytest.mark.anyio
 
@@ -89,6 +90,27 @@ async def test_the_reason_of_a_model_is_the_reason_of_the_turn(reason: Any) -> N
         assert (await client.prompt("go")).stop_reason == reason
 
 
+async def test_a_reply_that_was_cut_off_behind_its_tools_ends_the_turn_when_they_have_run() -> None:
+    agent, model, _ = make_agent([look("a"), Finish("max_tokens")])
+    async with TestClient(agent).connect() as client:
+        result = await client.prompt("go")
+        assert (result.stop_reason, result.tool_call.status) == ("max_tokens", "completed")
+        assert len(model.requests) == 1
+        assert is_whole(await last_request(client, model))
+
+
+async def test_an_agent_that_thinks_without_end_can_be_cancelled() -> None:
+    async def work(turn: Turn) -> None:
+        while True:
+            await turn.send_thought("hm ")
+
+    async with TestClient(handler_agent(work)).connect() as client:
+        handle = await client.start_prompt("think")
+        await client.wait_for_update("agent_thought_chunk")
+        client.cancel()
+        assert (await handle.wait()).stop_reason == "cancelled"
+
+
 async def test_a_refused_prompt_is_not_shown_to_the_model_again() -> None:
     agent, model, _ = make_agent(DONE, [Finish("refusal")])
     async with TestClient(agent).connect() as client:
@@ -150,6 +172,16 @@ async def test_a_notice_is_a_notice_for_a_client_that_shows_them() -> None:
             "title": "Careful",
             "description": "It is hot.",
         }
+
+
+async def test_a_notice_that_a_client_cannot_show_is_not_sent_to_it() -> None:
+    async def work(turn: Turn) -> None:
+        turn.show(NoticeRaised("info", "Nice weather"))
+        await turn.send_text("Hello.")
+
+    async with TestClient(handler_agent(work)).connect() as client:
+        result = await client.prompt("go")
+        assert [update.kind for update in result.updates] == ["agent_message_chunk", "session_info_update"]
 
 
 async def test_the_prompt_and_its_meta_are_given_as_they_came() -> None:

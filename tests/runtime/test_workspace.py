@@ -187,6 +187,26 @@ async def test_a_write_that_the_editor_did_not_do_fails_with_its_words(root: Pat
     assert (root / "a.txt").read_text() == "before"
 
 
+async def test_a_new_file_that_the_editor_neither_wrote_nor_refused_is_no_success(root: Path) -> None:
+    _, workspace = through_editor(root, write=never)
+    with anyio.fail_after(5), pytest.raises(ToolError, match="may be written later or not"):
+        await workspace.write_text(str(root / "new.txt"), TextFile(text="x"))
+
+
+async def test_a_text_that_is_too_large_is_refused_wherever_it_comes_from(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acp_agent.tools.files.MAX_TEXT_BYTES", 1024 * 1024)
+    (root / "a.txt").write_text("x" * (1024 * 1024 + 1))
+    (root / "b.txt").write_text("x" * 1024 * 1024)
+    with pytest.raises(ToolError, match=r"a\.txt is larger than 1 MiB"):
+        await DiskWorkspace(str(root)).read_text(str(root / "a.txt"))
+    assert len(await text_of(DiskWorkspace(str(root)), root / "b.txt")) == 1024 * 1024
+    _, workspace = through_editor(root, read="x" * (1024 * 1024 + 1))
+    with pytest.raises(ToolError, match=r"b\.txt is larger than 1 MiB"):
+        await workspace.read_text(str(root / "b.txt"))
+
+
 async def test_a_write_that_is_done_but_not_answered_has_succeeded(root: Path) -> None:
     (root / "a.txt").write_text("after")
     _, workspace = through_editor(root, write=never)
