@@ -274,19 +274,17 @@ def mcp_server(server: session_setup.McpServer, path: str) -> McpServer:
     """A server as the MCP client knows it, whatever version named it. Raises `DecodeError` for one that cannot be."""
     from acp_agent.mcp.servers import McpServer, server_problem
 
-    match server:
-        case session_setup.McpServerStdio():
-            env = {variable.name: variable.value for variable in server.env}
-            found = McpServer(name=server.name, command=server.command, args=server.args, env=env)
-        case session_setup.McpServerHttp(headers=headers) | session_setup.McpServerSse(headers=headers):
-            found = McpServer(
-                name=server.name,
-                transport="http" if isinstance(server, session_setup.McpServerHttp) else "sse",
-                url=server.url,
-                headers={header.name: header.value for header in headers},
-            )
-        case _:
-            raise DecodeError("This is no MCP server.", path)
+    if isinstance(server, session_setup.McpServerStdio):
+        env = {variable.name: variable.value for variable in server.env}
+        found = McpServer(name=server.name, command=server.command, args=server.args, env=env)
+    else:
+        assert isinstance(server, session_setup.McpServerHttp | session_setup.McpServerSse)
+        found = McpServer(
+            name=server.name,
+            transport="http" if isinstance(server, session_setup.McpServerHttp) else "sse",
+            url=server.url,
+            headers={header.name: header.value for header in server.headers},
+        )
     problem = server_problem(found)
     if problem is not None:
         raise DecodeError(problem, path)

@@ -45,7 +45,7 @@ class SignIn:
     def methods_needed(self) -> list[AuthMethod]:
         """What `initialize` lists."""
         provider = self._provider
-        return [] if provider is None or provider.is_signed_in() else self._methods()
+        return [] if provider is None or provider.is_signed_in() else self._methods(provider)
 
     def capabilities(self) -> AgentAuthCapabilities:
         can_sign_out = self._provider is not None and self._provider.can_sign_out()
@@ -55,7 +55,7 @@ class SignIn:
         """Raises `RequestError` -32000 with the methods when nothing could be asked of the model."""
         provider = self._provider
         if provider is not None and not provider.is_signed_in():
-            raise RequestError.auth_required(provider.advice(), self._methods_as_json())
+            raise RequestError.auth_required(provider.advice(), self._methods_as_json(provider))
 
     def complete(self, error: RequestError) -> RequestError:
         """The error of a turn; one that means "authentication required" gets the ways to sign in."""
@@ -63,7 +63,7 @@ class SignIn:
         if error.code != AUTH_REQUIRED or provider is None or not isinstance(error.data, dict):
             return error
         details = f"{error.data.get('details', '')} {provider.advice()}".strip()
-        data = error.data | {"details": details, "authMethods": self._methods_as_json()}
+        data = error.data | {"details": details, "authMethods": self._methods_as_json(provider)}
         return RequestError(error.code, error.message, data)
 
     def begin_authenticate(self, request: IncomingRequest, params: AuthenticateRequest) -> Work:
@@ -76,7 +76,7 @@ class SignIn:
         async def work() -> AuthenticateResponse:
             if await provider.authenticate(method.id):
                 return AuthenticateResponse()
-            raise RequestError.auth_required(method.description, self._methods_as_json())
+            raise RequestError.auth_required(method.description, self._methods_as_json(provider))
 
         return work
 
@@ -91,13 +91,11 @@ class SignIn:
 
         return work
 
-    def _methods(self) -> list[AuthMethod]:
-        if self._provider is None:
-            return []
-        return [method_out(method) for method in self._provider.methods(terminal=self._port.abilities.terminal_auth)]
+    def _methods(self, provider: auth.AuthProvider) -> list[AuthMethod]:
+        return [method_out(method) for method in provider.methods(terminal=self._port.abilities.terminal_auth)]
 
-    def _methods_as_json(self) -> list[Any]:
-        return [to_builtins(method) for method in self._methods()]
+    def _methods_as_json(self, provider: auth.AuthProvider) -> list[Any]:
+        return [to_builtins(method) for method in self._methods(provider)]
 
 
 def method_out(method: auth.AuthMethod) -> AuthMethod:

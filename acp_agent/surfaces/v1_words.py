@@ -50,15 +50,15 @@ def block_in(block: words.ContentBlock) -> facts.ContentBlock:
             return facts.ResourceLink(
                 block.name, block.uri, block.mime_type, block.title, block.description, block.size, notes
             )
-        case words.EmbeddedResource(resource=words.TextResourceContents() as resource):
-            return facts.EmbeddedResource(
-                resource.uri, text=resource.text, mime_type=resource.mime_type, annotations=notes
-            )
-        case words.EmbeddedResource(resource=words.BlobResourceContents() as resource):
-            return facts.EmbeddedResource(
-                resource.uri, blob=resource.blob, mime_type=resource.mime_type, annotations=notes
-            )
-    raise TypeError(f"not a content block: {block!r}")
+        case words.EmbeddedResource(resource=resource):
+            return _resource_in(resource, notes)
+
+
+def _resource_in(resource: words.EmbeddedResourceResource, notes: dict[str, Any] | None) -> facts.EmbeddedResource:
+    if isinstance(resource, words.BlobResourceContents):
+        return facts.EmbeddedResource(resource.uri, blob=resource.blob, mime_type=resource.mime_type, annotations=notes)
+    assert isinstance(resource, words.TextResourceContents)
+    return facts.EmbeddedResource(resource.uri, text=resource.text, mime_type=resource.mime_type, annotations=notes)
 
 
 def block_out(block: facts.ContentBlock) -> words.ContentBlock:
