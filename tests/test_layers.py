@@ -22,7 +22,7 @@ LAYERS = (
     ("transports", "events", "credentials"),
     ("history",),
     ("content", "toml_text"),
-    ("errors", "log", "version", "paths", "toml_lines"),
+    ("errors", "json_schema", "log", "version", "paths", "toml_lines"),
 )
 # Below the layers' order, what a layer must not know although it could see it.
 STRANGERS = {

@@ -14,8 +14,9 @@ import msgspec
 
 from acp_agent.content import ContentItem, TextContent, ToolKind, clean_json, clean_text
 from acp_agent.errors import ToolError
+from acp_agent.json_schema import inline_references
 from acp_agent.mcp.results import progress_text
-from acp_agent.mcp.schemas import ArgumentCheck, model_schema
+from acp_agent.mcp.schemas import ArgumentCheck
 from acp_agent.tools.base import PermissionDefault, Proposal, Tool, ToolContext, ToolOutput
 from acp_agent.tools.text import code_span, cut_text, fenced, visible
 
@@ -44,7 +45,7 @@ class McpTool(Tool):
     def __init__(self, tool: mcp.Tool, *, name: str, server_name: str, caller: ToolCaller) -> None:
         self.name = name
         self.description = cut_text(clean_text(tool.description or tool.title or ""), _DESCRIPTION_LIMIT)
-        self.input_schema = clean_json(model_schema(tool.input_schema))
+        self.input_schema = clean_json(inline_references(tool.input_schema))
         self.kind, self.permission, self.read_only = _judge(tool.annotations)
         self._tool_name = tool.name
         self._server_name = server_name

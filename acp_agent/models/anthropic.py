@@ -16,6 +16,7 @@ from msgspec import Struct
 from acp_agent.content import ContentBlock
 from acp_agent.errors import ModelError
 from acp_agent.history import AssistantMessage, HistoryMessage, ToolResult, ToolUse, UserMessage
+from acp_agent.json_schema import inline_references
 from acp_agent.models.base import ModelEvent, ModelRequest, ToolSpec
 from acp_agent.models.prompts import (
     image_of,
@@ -28,7 +29,6 @@ from acp_agent.models.provider import ApiKey, Provider, SdkResponse, address_of
 from acp_agent.models.remote import RemoteModel
 from acp_agent.models.replies import Reason, Reply, stop_reason
 from acp_agent.models.retry import RetryPolicy
-from acp_agent.models.schemas import inline_references
 
 if TYPE_CHECKING:
     import httpx2

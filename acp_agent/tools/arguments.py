@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from acp_agent.errors import ToolError
+from acp_agent.json_schema import inline_references
 from acp_agent.tools.base import Tool
 
 __all__ = ["ArgumentTool", "decode_arguments", "schema_of"]
@@ -25,25 +26,8 @@ def decode_arguments(kind: type[T], arguments: dict[str, Any]) -> T:
 def schema_of(kind: type[Any]) -> dict[str, Any]:
     """The JSON Schema of `kind`, an object with everything in place: no `$ref`, which some providers refuse."""
     (schema,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    inlined: dict[str, Any] = _inline(schema, components, ())
-    inlined.pop("title", None)
-    inlined.pop("description", None)
-    return {"type": "object", "properties": {}} | inlined
-
-
-def _inline(schema: Any, components: dict[str, Any], within: tuple[str, ...]) -> Any:
-    if isinstance(schema, list):
-        return [_inline(item, components, within) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" not in schema:
-        return {key: _inline(value, components, within) for key, value in schema.items()}
-    name = schema["$ref"].rpartition("/")[2]
-    if name in within:
-        raise TypeError(f"{name} contains itself, which a schema without $ref cannot say")
-    beside = {key: value for key, value in schema.items() if key != "$ref"}
-    inlined: dict[str, Any] = _inline(components[name], components, (*within, name))
-    return inlined | beside
+    whole = inline_references(schema | {"$defs": components})
+    return {key: value for key, value in whole.items() if key not in ("title", "description")}
 
 
 class ArgumentTool(Tool):

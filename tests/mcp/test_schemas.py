@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from acp_agent.mcp.schemas import ArgumentCheck, model_schema
+from acp_agent.json_schema import inline_references
+from acp_agent.mcp.schemas import ArgumentCheck
 
 TREE: dict[str, Any] = {
     "type": "object",
@@ -17,7 +18,7 @@ TREE: dict[str, Any] = {
 
 
 def test_references_are_put_in_place_and_one_to_itself_takes_anything() -> None:
-    schema = model_schema(TREE)
+    schema = inline_references(TREE)
     assert "$ref" not in json.dumps(schema)
     root = schema["properties"]["root"]
     assert root["description"] == "The root."
@@ -26,7 +27,7 @@ def test_references_are_put_in_place_and_one_to_itself_takes_anything() -> None:
 
 @pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"$ref": "#/nowhere"}, {"$ref": "https://example.org/s"}])
 def test_a_schema_is_an_object_whatever_the_server_says(schema: dict[str, Any]) -> None:
-    assert model_schema(schema) == {"type": "object", "properties": {}}
+    assert inline_references(schema) == {"type": "object", "properties": {}}
 
 
 def test_a_schema_that_would_explode_is_bounded() -> None:
@@ -34,7 +35,7 @@ def test_a_schema_that_would_explode_is_bounded() -> None:
         f"d{level}": {"properties": {side: {"$ref": f"#/$defs/d{level + 1}"} for side in "abcdefgh"}}
         for level in range(12)
     }
-    schema = model_schema({"$defs": definitions, "$ref": "#/$defs/d0"})
+    schema = inline_references({"$defs": definitions, "$ref": "#/$defs/d0"})
     assert len(json.dumps(schema)) < 500_000
 
 

@@ -1,4 +1,4 @@
-"""A tool's schema as providers take it: an object, complete in itself."""
+"""A tool's schema as models and providers take it: an object, complete in itself."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ LEFT_OUT = ("$defs", "definitions", "$schema", "$id")
 
 
 def inline_references(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`schema` with each local `$ref` written out.
+    """`schema` as an object, each local `$ref` written out.
 
     What refers to itself, to nothing that is there, or is too large to be written out, may be anything.
     """
     own = {key: value for key, value in schema.items() if key not in LEFT_OUT}
-    return {"type": "object", "properties": {}, **_Inlining(schema).of(own, ())}
+    inlined: dict[str, Any] = _Inlining(schema).of(own, ())
+    return {"properties": {}} | inlined | {"type": "object"}
 
 
 class _Inlining:
