@@ -6,7 +6,7 @@ object `{}` says that it is.
 
 from __future__ import annotations
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 from acp_agent.protocol.base import Lenient, Payload, Sifted, UInt16
 from acp_agent.protocol.v1.authentication import AgentAuthCapabilities, AuthCapabilities, AuthMethod
@@ -152,9 +152,12 @@ class InitializeRequest(Payload, kw_only=True):
 
 
 class InitializeResponse(Payload, kw_only=True):
-    """`protocol_version` is the one asked for when the agent speaks it, else the newest that it does."""
+    """`protocol_version` is the one asked for when the agent speaks it, else the newest that it does.
+
+    `auth_methods` that are set are sent, also when there are none: some clients look at the first one unasked.
+    """
 
     protocol_version: UInt16
     agent_capabilities: Lenient[AgentCapabilities] = field(default_factory=AgentCapabilities)
-    auth_methods: Sifted[list[AuthMethod]] = field(default_factory=list)
+    auth_methods: Sifted[list[AuthMethod] | UnsetType] = UNSET
     agent_info: Lenient[Implementation | None] = None
