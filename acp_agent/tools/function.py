@@ -92,22 +92,20 @@ class FunctionTool(Tool):
 
     def describe(self, arguments: dict[str, Any], context: ToolContext) -> Proposal:
         given = self._given(decode_arguments(self._signature.arguments, arguments))
-        whole = f"{self.name}({_spelled(arguments)})"
-        title = self._title(**given) if callable(self._title) else self._title or visible(whole)
+        whole = visible(f"{self.name}({_spelled(arguments)})")
+        title = self._title(**given) if callable(self._title) else self._title or whole
+        key = f"{self.name} {_canonical(arguments)}" if self._key is None else self._key(**given)
         proposal = Proposal(
             title=title,
             kind=self.kind,
             arguments=arguments,
             permission=self.permission,
-            key=f"{self.name} {_canonical(arguments)}",
-            scope=code_span(visible(whole)),
+            key=key,
+            scope=code_span(whole if self._key is None else visible(key)),
             read_only=self.read_only,
             state=given,
         )
-        if self._key is not None:
-            proposal.key = self._key(**given)
-            proposal.scope = code_span(visible(proposal.key))
-        if self._preview is None and visible(whole) != title:  # the title does not say all there is to judge
+        if self._preview is None and whole != title:  # the title does not say all there is to judge
             proposal.content = [ContentItem(TextContent(fenced(_canonical(arguments, indent=2), "json")))]
         return proposal
 
