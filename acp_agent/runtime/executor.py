@@ -175,16 +175,33 @@ class ToolExecutor:
         """Policy, then the user. A turn that was stopped meanwhile never gets an `allow` out of here."""
         decision = self.turn.judge(call)
         if decision.verdict == "ask":
-            async with self.turn.questions:
-                decision = self.turn.judge(call)  # an "always" given meanwhile settles it
-                if decision.verdict == "ask" and not self.turn.cancelled:
-                    decision = await self._ask(call)
+            decision = await self._ask_in_turn(call, decision)
         if decision.stops_turn:
             self.turn.cancel()
         if self.turn.cancelled:
             await checkpoint()  # the scope is cancelled: this raises, unless somebody shields us
             return Decision("deny", DENIED)
         return decision
+
+    async def _ask_in_turn(self, call: Call, decision: Decision) -> Decision:
+        waited = await self._take_turn()
+        try:
+            if waited:
+                decision = self.turn.judge(call)  # an "always" given meanwhile settles it
+            if decision.verdict == "ask" and not self.turn.cancelled:
+                decision = await self._ask(call)
+            return decision
+        finally:
+            self.turn.questions.release()
+
+    async def _take_turn(self) -> bool:
+        """Take the lock of the questions; whether somebody else's had to be waited for."""
+        try:
+            self.turn.questions.acquire_nowait()
+        except anyio.WouldBlock:
+            await self.turn.questions.acquire()
+            return True
+        return False
 
     async def _ask(self, call: Call) -> Decision:
         options = offer_options(call.proposal)
