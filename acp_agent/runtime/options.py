@@ -52,7 +52,7 @@ class SessionOptions:
 
     def set(self, option_id: str, value: str | bool) -> None:
         """Raises `DecodeError` for an unknown option or value; then nothing has changed."""
-        option = next((option for option in self.as_list() if option.id == option_id), None)
+        option = self._option(option_id)
         if option is None:
             raise DecodeError(f"There is no option {option_id!r}.", "$.configId")
         allowed = [choice.value for choice in option.choices]
@@ -61,7 +61,7 @@ class SessionOptions:
         self._values[option_id] = value
 
     def _restore(self, option_id: str, stored: str | bool | None) -> None:
-        option = next((option for option in self.as_list() if option.id == option_id), None)
+        option = self._option(option_id)
         if option is not None:
             self._values[option_id] = option.value
         if stored is None or (option is not None and stored == option.value):
@@ -82,6 +82,10 @@ class SessionOptions:
         value = self._values.get(option_id, default)
         known = {choice.value for choice in choices}
         return ConfigOption(option_id, name, value if value in known else default, choices, category)
+
+    def _option(self, option_id: str) -> ConfigOption | None:
+        makers = {"mode": self._mode, "model": self._model, "thought_level": self._thought_level}
+        return makers[option_id]() if option_id in makers else None
 
     def _mode(self) -> ConfigOption | None:
         modes = self.modes()
