@@ -126,12 +126,7 @@ class Connection:
         A wait that is cancelled tells the peer with `$/cancel_request`; an answer that comes all the same is dropped.
         """
         answered = anyio.Event()
-
-        def wake() -> None:
-            answered.set()
-            self._outbox.flush_soon()  # in the same round as what is said next, which then needs no round of its own
-
-        request = self._peer.ask(method, params, wake)
+        request = self._peer.ask(method, params, answered.set)
         try:
             await answered.wait()
         finally:

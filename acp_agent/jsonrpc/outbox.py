@@ -50,7 +50,7 @@ class Outbox:
         self._ready = 0  # up to here the buffer is escaped and traced
         self._encode_into = msgspec.json.Encoder().encode_into
         self._held = False  # a block is being handled; there is a flush at its end
-        self._coming = False  # there is a flush for sure, in the loop's next round
+        self._coming = False  # there is a flush for sure, in the loop's next round or at the end of the block
         self._blocked = False  # the pipe is full and belongs to `keep_writing`
         self._unblock: anyio.Event | None = None
         self._producers: deque[anyio.Event] = deque()
@@ -62,8 +62,9 @@ class Outbox:
         self._add(prefix, value, suffix)
         if len(self._buffer) >= _ENOUGH:
             self._spill()
-        elif not self._held:
-            self.flush_soon()
+        elif not self._coming:
+            self._coming = True
+            self._wire.call_soon(self._flush_as_scheduled)
 
     def send(self, prefix: bytes, value: Any, suffix: bytes) -> None:
         """Add a frame that somebody waits for, and flush."""
@@ -84,17 +85,11 @@ class Outbox:
 
     def hold(self) -> None:
         """Many answers may come: let them leave together, at `release`."""
-        self._held = True
+        self._held = self._coming = True
 
     def release(self) -> None:
-        self._held = False
+        self._held = self._coming = False
         self.flush()
-
-    def flush_soon(self) -> None:
-        """Flush in the loop's next round, behind whoever was woken before this."""
-        if not self._coming:
-            self._coming = True
-            self._wire.call_soon(self._flush_as_scheduled)
 
     def flush(self) -> None:
         """Give the wire what it takes; what it does not take is written by `keep_writing`."""
