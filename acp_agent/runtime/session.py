@@ -47,7 +47,7 @@ TITLE_LENGTH = 80
 
 def now() -> str:
     """The time as the store and the wire write it: ISO 8601 in UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def new_id(kind: str) -> str:
