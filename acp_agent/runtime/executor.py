@@ -157,15 +157,12 @@ class ToolExecutor:
 
     async def _prepare_and_run(self, tool: Tool, call: Call, context: ToolContext) -> ToolOutput:
         await tool.prepare(call.proposal, context)
-        decision = await self.decide(call)
-        if decision.verdict != "allow":
-            raise ToolError(decision.reason)
-        return await self._run(tool, call, context, decision)
+        return await self._run(tool, call, context, await self.decide(call))
 
     async def _run(self, tool: Tool, call: Call, context: ToolContext, decision: Decision) -> ToolOutput:
         """The only place that calls `Tool.run`."""
-        if decision.verdict != "allow" or self.turn.cancelled:
-            raise ToolError(decision.reason if decision.verdict != "allow" else DENIED)
+        if decision.verdict != "allow":
+            raise ToolError(decision.reason)
         call.start()
         output = await tool.run(call.proposal, context)
         call.finish(output)

@@ -58,6 +58,22 @@ async def test_a_tool_in_a_thread_reports_and_sees_that_it_is_cancelled() -> Non
     assert seen == [False, True]
 
 
+async def test_a_tool_in_the_loop_reports_from_a_thread_of_its_own() -> None:
+    agent, _, _ = make_agent([ToolUse("count")])
+
+    @agent.tool(permission="allow")
+    async def count(context: ToolContext) -> str:
+        """Count."""
+        await to_thread.run_sync(context.report, "counted so far")
+        return "counted all"
+
+    async with TestClient(agent).connect() as client:
+        result = await client.prompt("go")
+        shown = [str(update.fields.get("content")) for update in result.updates if "toolCallId" in update.fields]
+        assert ["counted so far" in each for each in shown] == [False, False, True, False]
+        assert result.tool_call.text == "counted all"
+
+
 class Eager(Tool):
     """Reports while it is still being described."""
 
