@@ -18,6 +18,7 @@ from referencing.exceptions import Unresolvable
 
 __all__ = ["ArgumentCheck"]
 
+
 class ArgumentCheck:
     """Checks arguments by a server's schema; compiled when first asked, nothing is ever fetched for it."""
 
