@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_an_agent_is_served_over_any_byte_stream() -> None:
     agent = Agent("over-tcp", version="1.2.3")
+    assert agent.name == "over-tcp"
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
 
     async def handle(stream: SocketStream) -> None:
