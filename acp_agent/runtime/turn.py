@@ -49,6 +49,7 @@ class Turn:
         self.meta = ticket.meta
         self.cancelled = False
         self.is_over = False
+        self.is_command = False  # which says nothing of what the session is about
         self.running = 0
         self.outcome: Outcome | None = None
         self.timers = session.timers
@@ -273,7 +274,7 @@ class Turn:
             self.session.add_history(AssistantMessage(new_id("msg"), "".join(self.said)))
         for result in missing_results(self.session.history):
             self.session.add_history(result)
-        if self.session.header.title is None:
+        if self.session.header.title is None and not self.is_command:
             self.session.set_title(self.text)
         error = self.outcome.error.message if self.outcome.error else None
         self.show(TurnEnded(self.outcome.stop_reason, error))

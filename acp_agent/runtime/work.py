@@ -25,6 +25,7 @@ async def work_on(turn: Turn) -> StopReason | None:
     found = find_command(turn)
     if found is not None:
         command, arguments = found
+        turn.is_command = True
         return await command.handler(turn, arguments)
     return await session.definition.handler(turn)
 

@@ -194,3 +194,10 @@ async def test_the_list_is_told_after_a_load_and_after_a_resume() -> None:
         agent.command("ship")(ship)
         await client.wait_for_update("available_commands_update", count=4)
         assert lists(client) == [BUILT_IN] * 3 + [[*BUILT_IN, "ship"]]
+
+
+async def test_a_session_is_not_named_after_a_command() -> None:
+    agent, _, _ = make_agent(DONE)
+    async with TestClient(agent).connect() as client:
+        assert (await client.prompt("/help")).title is None
+        assert (await client.prompt("mend the parser")).title == "mend the parser"
