@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
 
 import anyio
@@ -129,6 +130,6 @@ class PromptQueue:
             return  # it is settling: that is bounded by itself
         logger.warning("a turn ignores its cancel and is abandoned", session=self.session.id)
         for call in turn.close():
-            self._spawn(lambda call=call: turn.tidy(call), "tidy")  # type: ignore[misc]
+            self._spawn(partial(turn.tidy, call), "tidy")
         turn.answer()
         self._done(turn)

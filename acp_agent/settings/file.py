@@ -18,7 +18,7 @@
     available = ["anthropic:claude-sonnet-4-5", "http://127.0.0.1:1234/v1#qwen"]
 
     [projects]
-    trusted = ["~/work/site", "~/mine/*"]          # folders, as globs, whose own file may allow things and name servers
+    trusted = ["~/code/site", "~/mine/*"]          # folders, as globs, whose own file may allow things and name servers
 
 A pattern is compared with what the tool remembers answers under (a command, a URL) and with the paths that the call
 touches; relative ones are beneath the session's folder, in a project's file beneath the folder of the file.

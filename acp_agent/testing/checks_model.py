@@ -83,9 +83,9 @@ def sample_requests() -> list[ModelRequest]:
         "m1",
         [
             TextContent("What is this? \N{GRINNING FACE}"),
-            ResourceLink("a.txt", "file:///work/a.txt"),
-            EmbeddedResource("file:///work/b.txt", text="line one\nline two\n"),
-            EmbeddedResource("file:///work/c.bin", blob="AAEC"),
+            ResourceLink("a.txt", "file:///project/a.txt"),
+            EmbeddedResource("file:///project/b.txt", text="line one\nline two\n"),
+            EmbeddedResource("file:///project/c.bin", blob="AAEC"),
             ImageContent(_PIXEL, "image/png"),
         ],
     )

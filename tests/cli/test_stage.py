@@ -66,7 +66,7 @@ def test_a_state_is_said_once_however_often_it_is_sent() -> None:
 
 def test_what_was_judged_is_not_shown_again_when_the_call_ends() -> None:
     show = Show()
-    diff = {"type": "diff", "path": "/work/a.txt", "oldText": "one\ntwo\n", "newText": "one\n2\n"}
+    diff = {"type": "diff", "path": "/project/a.txt", "oldText": "one\ntwo\n", "newText": "one\n2\n"}
     show.take("tool_call", toolCallId="1", title="Edit a.txt", status="pending")
     call = show.director.ask({"toolCallId": "1", "content": [diff]}, [Choice("y", "Yes", "allow_once")])
     show.director.answer(call, Choice("y", "Yes", "allow_once"))
