@@ -87,7 +87,7 @@ available = ["anthropic:claude", "openai:gpt"]
 default = "openai:gpt"
 
 [projects]
-trusted = ["~/work", "/srv/*"]
+trusted = ["~/code", "/srv/*"]
 """
     )
     read = read_settings(path, base="/base")
@@ -107,7 +107,7 @@ trusted = ["~/work", "/srv/*"]
         ["*.secret"],
     )
     assert read.models == ["openai:gpt", "anthropic:claude"], "the default is first"
-    assert read.trusted == [os.path.expanduser("~/work"), "/srv/*"]
+    assert read.trusted == [os.path.expanduser("~/code"), "/srv/*"]
 
 
 @pytest.mark.parametrize(

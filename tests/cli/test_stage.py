@@ -16,7 +16,7 @@ class Show:
     def __init__(self, *, everything: bool = False) -> None:
         self._out = io.StringIO()
         self.lines = Lines(self._out)
-        self.director = Director(PlainStage(self.lines), "/work", everything=everything)
+        self.director = Director(PlainStage(self.lines), "/project", everything=everything)
 
     def take(self, kind: str, **fields: Any) -> None:
         self.director.take(Update(0, 0.0, "s", kind, {"sessionUpdate": kind, **fields}))
