@@ -33,8 +33,13 @@ check: $(READY) ## Types, lint, format, layers, public names, docs, requirements
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/test_layers.py tests/test_public_api.py tests/test_docs.py tests/test_requirements.py
 
-cover: $(READY) ## Run the tests and show which lines of the heart they miss
-	@$(BIN)/python -m pytest --cov=acp_agent --cov-report=term-missing:skip-covered
+HEART := acp_agent/jsonrpc/*,acp_agent/runtime/*,acp_agent/surfaces/*,acp_agent/server.py,acp_agent/agent.py
+
+cover: $(READY) ## Hold the lines of jsonrpc, runtime and surfaces to 100 % coverage, on both backends
+	@$(BIN)/python -m coverage run --parallel-mode -m pytest -m 'not slow' tests/jsonrpc tests/runtime tests/surfaces \
+		tests/testing tests/regressions tests/test_journey.py tests/test_agent.py tests/test_server.py tests/test_program.py
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report --show-missing --skip-covered --fail-under=100 --include='$(HEART)'
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix --quiet acp_agent tests examples bench

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import anyio
 
 from acp_agent.content import clean_json, clean_text
-from acp_agent.errors import ConnectionClosed, EditorRefused, RequestError, ToolError
+from acp_agent.errors import ConnectionClosed, DecodeError, EditorRefused, RequestError, ToolError
 from acp_agent.runtime.client import ClientPort
 from acp_agent.runtime.workspace import EDITOR_SECONDS, editor_words
 from acp_agent.tools.base import FormAnswer, Terminal, TerminalOutput
@@ -72,6 +72,8 @@ class ClientEditor:
             answer = await self._client.ask_form(self._session_id, message, schema, tool_call_id=self._tool_call_id)
         except (RequestError, ConnectionClosed):
             return FormAnswer("cancel")
+        except DecodeError as error:
+            raise ToolError(f"The form is not of the protocol's kind: {error}") from error
         return FormAnswer(answer.action, clean_json(dict(answer.values)))
 
 

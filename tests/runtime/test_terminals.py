@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from acp_agent.errors import ConnectionClosed, EditorRefused, RequestError, ToolError
+from acp_agent.errors import ConnectionClosed, DecodeError, EditorRefused, RequestError, ToolError
 from acp_agent.runtime.client import ClientAbilities
 from acp_agent.runtime.terminals import ClientEditor, ClientTerminal
 from acp_agent.tools.base import FormAnswer, Terminal, TerminalOutput
@@ -173,3 +173,9 @@ async def test_a_form_that_fails_is_a_cancel(answer: Any, action: str) -> None:
     assert port.asked == [("form", "Why?", "call-1")]
     if action == "accept":
         assert given.values == {"a": "x\ufffd"}
+
+
+async def test_a_form_that_the_protocol_has_no_words_for_is_the_tools_failure() -> None:
+    port = ScriptedPort(ClientAbilities(form=True), form=DecodeError("has no `items`", "$.properties.days"))
+    with pytest.raises(ToolError, match=r"\$\.properties\.days"):
+        await ClientEditor(port, "session", "call-1").ask_form("Which days?", {"type": "object"})
