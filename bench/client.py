@@ -103,8 +103,14 @@ class Client:
             b'"session/prompt"', b'{"sessionId":"%s","prompt":[{"type":"text","text":"%s"}]}' % (session, text)
         )
 
+    def end_input(self) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
     def close(self) -> None:
-        os.close(self._in)
+        self.end_input()
         self.process.kill()
         self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
         self.folder.cleanup()
