@@ -39,12 +39,16 @@ def disk() -> Disk:
 
 @pytest.mark.anyio
 async def test_no_thread_runs_before_there_is_something_to_do(disk: Disk) -> None:
+    def writing() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "acp-agent store"}
+
+    before = writing()
     writer = WriterThread(disk.write)
-    idle = threading.active_count()
     assert writer.settled
     assert not writer.started
+    assert writing() <= before
     writer.post("a")
-    assert threading.active_count() == idle + 1
+    assert len(writing() - before) == 1
     await writer.close(disk.seen).answer()
 
 
