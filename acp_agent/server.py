@@ -96,6 +96,7 @@ class AgentServer:
         if self._surface is not None:
             await self._surface.sessions.shutdown(drain=self.drain, wait_for_tools=self._drain_tools)
         with anyio.move_on_after(FLUSH_SECONDS):
+            await connection.wait_until_answered()  # a list or a load that was asked for in the last moment
             await connection.drain()
 
     # before the version is settled ------------------------------------------------------------------------------------

@@ -6,10 +6,13 @@ import anyio
 import msgspec
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
+from anyio.lowlevel import checkpoint
 
 from acp_agent import Agent, Model, Turn
 from acp_agent.models.base import ModelRequest, TextDelta
+from acp_agent.store.base import SessionPage
 from acp_agent.store.memory import MemoryStore
+from acp_agent.transports.memory import memory_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -88,3 +91,30 @@ def test_commands_are_described_by_their_docstring() -> None:
 
     command = agent.definition.commands["ship"].command
     assert (command.name, command.description, command.hint) == ("ship", "Ship it.", "where")
+
+
+class SlowStore(MemoryStore):
+    """Takes many rounds of the loop to list."""
+
+    async def list_headers(self, *, cwd: str | None = None, cursor: str | None = None, limit: int = 100) -> SessionPage:
+        for _ in range(500):
+            await checkpoint()
+        return await super().list_headers(cwd=cwd, cursor=cursor, limit=limit)
+
+
+async def test_what_was_asked_in_the_last_moment_is_answered_after_the_end_of_the_input() -> None:
+    near, far = memory_pair()
+    far.write(
+        memoryview(
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+            b'{"jsonrpc":"2.0","id":2,"method":"session/list"}\n'
+        )
+    )
+    far.send_eof()
+    received: list[bytes] = []
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(far.pump, received.append)
+            await Agent("last", store=SlowStore()).serve(near)
+    answers = [msgspec.json.decode(line) for line in b"".join(received).splitlines()]
+    assert answers[1] == {"jsonrpc": "2.0", "id": 2, "result": {"sessions": []}}

@@ -1,10 +1,12 @@
-"""What the command line takes. Imports nothing but the standard library, so that it is quick and cannot print."""
+"""What the command line takes. Imports little, so that it is quick and cannot print."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from pathlib import Path
+
+from acp_agent.version import VERSION
 
 __all__ = ["parse"]
 
@@ -36,7 +38,7 @@ def _ends_in_login(arguments: list[str]) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="acp-agent", description="A coding agent for editors that speak ACP.")
-    parser.add_argument("--version", action=_Version)
+    parser.add_argument("--version", action="version", version=f"acp-agent {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="speak ACP on stdin and stdout (the default command)"))
     _add_demo(commands.add_parser("demo", help="watch a scripted turn in a scratch workspace"))
@@ -113,16 +115,3 @@ def _add_state_dir(parser: argparse.ArgumentParser) -> None:
         default=Path(default) if default else None,
         help="where sessions live (default: the platform's state directory; ACP_AGENT_STATE_DIR)",
     )
-
-
-class _Version(argparse.Action):
-    """The version is looked up only when it is asked for: `importlib.metadata` takes a while to import."""
-
-    def __init__(self, option_strings: list[str], dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="show the version and leave")
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from acp_agent.version import VERSION
-
-        print(f"acp-agent {VERSION}")  # noqa: T201 -- this is what was asked for
-        parser.exit()

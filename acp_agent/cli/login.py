@@ -82,4 +82,5 @@ def read_key(provider: KeyProvider) -> str:
 
 
 def tell(text: str, end: str = "\n") -> None:
-    print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201 -- a person is signing in
+    sys.stderr.write(text + end)
+    sys.stderr.flush()

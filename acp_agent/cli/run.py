@@ -15,7 +15,7 @@ def run(arguments: Namespace) -> None:
     try:
         _command(arguments)
     except AcpAgentError as error:
-        print(f"acp-agent: {error}", file=sys.stderr)  # noqa: T201 -- nothing is served: there is a person to tell
+        sys.stderr.write(f"acp-agent: {error}\n")
         sys.exit(2)
 
 

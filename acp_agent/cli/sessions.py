@@ -63,7 +63,7 @@ async def opened_store(arguments: Namespace) -> AsyncIterator[SessionStore]:
         yield store
     finally:
         if store.trouble:
-            print(f"acp-agent: {store.trouble}", file=sys.stderr)  # noqa: T201 -- a person reads this
+            sys.stderr.write(f"acp-agent: {store.trouble}\n")
         with anyio.CancelScope(shield=True):
             await store.aclose()
 
